@@ -3,8 +3,8 @@
  * Loads everything that is in a bundle, from memory, before any of it is used. The policies' reader
  * knows the files of the bundle and the presets of this machine; every other path "does not exist".
  *
- * A file that only others include may be no whole policy by itself. So a file that does not load
- * counts as good if a policy that does load includes it.
+ * A file that other files include need not be a whole policy. So a file that does not load by
+ * itself counts as good if a policy that loads includes it.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -29,7 +29,7 @@ struct checking {
 
 /* --- reading --- */
 
-/* The file at this path, or NULL. */
+/* Returns the file at this path, or NULL. */
 static const struct signed_bundle_file *file_at(const struct signed_bundle *b, const char *path)
 {
 	return strncmp(path, FOLDER, strlen(FOLDER)) == 0
@@ -84,7 +84,8 @@ static bool is_relative(const struct policy_credential *credential)
 	return relative;
 }
 
-/* A relative path would be looked for where the gateway unpacks the bundle. */
+/* Objects to sources that a gateway cannot read: env:, and relative paths, which would lead to
+ * where the gateway unpacks the bundle. */
 static void on_source(void *context, const struct policy_credential *credential, const char *file,
         unsigned line, unsigned column)
 {
@@ -109,7 +110,7 @@ static bool is_name_byte(char c)
 	       c == '_';
 }
 
-/* Adds the name unless it is there. Names beyond the bound are left out; the load then fails. */
+/* Adds the name unless it is there. A name beyond a bound is left out; the load then fails. */
 static void add_variable(struct policy_variable *out, size_t *count, struct slice name)
 {
 	for (size_t i = 0; i < *count; i++)
@@ -189,8 +190,8 @@ static void tell(const struct diag_list *diags, char *out, size_t out_size)
 		        diags->count > 1 ? " (and more)" : "");
 }
 
-/* Loads the policy with this index. Returns false with why if it is no policy and has an objection
- * that no other file can excuse. */
+/* Loads the policy with this index, and writes why it does not load to fault if fault is empty.
+ * Returns false if there is an objection (c->objection), which makes the whole bundle bad. */
 static bool check_policy(
         struct checking *c, size_t i, struct diag_list *diags, char *fault, size_t fault_size)
 {
@@ -206,7 +207,8 @@ static bool check_policy(
 	return !c->objection[0];
 }
 
-/* Tells the fault of the first file that neither loads nor is included. */
+/* Loads all policies. Returns false with an objection, or with the fault of the first file that
+ * neither loads nor is included by one that loads. */
 static bool check_policies(struct checking *c, char why[SIGNED_BUNDLE_WHY_MAX])
 {
 	struct diag_list *diags = calloc(1, sizeof(*diags));

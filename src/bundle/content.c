@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reads what a bundle says. Each member has its type, each text its bound, and a member that is not
- * known is refused: an older gateway must not take half of what a newer command has written. The
- * JSON reader has refused keys that an object has twice.
+ * Reads what a bundle says. Each member has its type, and each text its bound. A bundle with an
+ * unknown member is refused: an older gateway must not take half of what a newer command has
+ * written. The JSON reader refuses keys that an object has twice.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -43,7 +43,7 @@ static const char *show(struct slice text, char out[SHOWN_MAX])
 
 /* --- members --- */
 
-/* The index behind the member whose key has this index. */
+/* Returns the index of what follows the member whose key has this index. */
 static uint32_t behind(const struct json_tree *tree, uint32_t key)
 {
 	return json_at(tree, key + 1)->next;

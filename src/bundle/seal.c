@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The outer form of a bundle and its signature. Verifying looks at two things that are not signed:
- * the length of the file, and its first 16 bytes. Everything else is covered by the signature.
+ * The outer form of a bundle and its signature. Before the signature is verified, only the length
+ * of the file and its first 16 bytes (the magic) are looked at.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -27,7 +27,7 @@ const char *signed_bundle_fault_name(enum signed_bundle_fault fault)
 
 /* --- the signature --- */
 
-/* What is signed, in memory of its own: Ed25519 takes a text in one piece only. */
+/* Copies what is signed to out: Ed25519 takes a text in one piece only. */
 static int cover(struct slice content, struct buf *out)
 {
 	int rc;

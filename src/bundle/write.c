@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writes the JSON text of a bundle. The texts are UTF-8; the reader refuses others. */
+/* Writes the JSON text of a bundle. The caller's texts have to be UTF-8; the reader refuses others.
+ */
 #include <inttypes.h>
 
 #include "vethguard/bundle/signed_bundle.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Escapes that stand for one byte (percent-encoding, JSON, programming languages), and characters
- * that nobody sees. */
+/* Decodes escapes that stand for one byte (percent-encoding, JSON, programming languages), and
+ * takes invisible characters out. */
 #include "dlp/decode.h"
 
 #include <string.h>
@@ -105,7 +105,7 @@ size_t decode_form(const uint8_t *text, size_t n, uint8_t *out)
 
 /* --- escapes with a backslash --- */
 
-/* Reads n hex digits. Returns -1 if these are not there. */
+/* Reads n hex digits. Returns their value, or -1 if there are fewer. */
 static int read_hex(const uint8_t *p, size_t left, size_t n)
 {
 	int value = 0;
@@ -122,8 +122,8 @@ static int read_hex(const uint8_t *p, size_t left, size_t n)
 	return value;
 }
 
-/* What the escape behind a backslash means, if it stands for a byte; *used: its bytes. -1: it is no
- * such escape. */
+/* Returns the byte for which the escape at p, after a backslash, stands; *used: the escape's bytes.
+ * Returns -1 if there is no such escape. */
 static int read_escape(const uint8_t *p, size_t left, size_t *used)
 {
 	int value = -1;
@@ -160,7 +160,7 @@ size_t decode_find_escape(const uint8_t *text, size_t n, size_t at)
 	return n;
 }
 
-/* The same, and the short escapes, which alone are no reason to decode: every text has them. */
+/* Reads short escapes such as \n too. They alone are no reason to decode: every text has them. */
 static int read_any_escape(const uint8_t *p, size_t left, size_t *used)
 {
 	static const char names[] = "bfnrt\"", meanings[] = "\b\f\n\r\t\"";
@@ -193,13 +193,13 @@ size_t decode_escapes(const uint8_t *text, size_t n, uint8_t *out)
 
 /* --- invisible characters --- */
 
-/* Invisible characters, as UTF-8 and as escapes of JSON, by their first bytes. */
+/* Invisible characters, as UTF-8 and as escapes of JSON. */
 static const char *const invisible[] = {"\xe2\x80\x8b", "\xe2\x80\x8c", "\xe2\x80\x8d",
         "\xe2\x80\x8e", "\xe2\x80\x8f", "\xe2\x81\xa0", "\xef\xbb\xbf", "\xc2\xad", "\\u200b",
         "\\u200B", "\\u200c", "\\u200C", "\\u200d", "\\u200D", "\\u2060", "\\ufeff", "\\uFEFF",
         "\\u00ad", "\\u00AD"};
 
-/* The bytes of an invisible character at p. */
+/* Returns how many bytes the invisible character at p has; 0: there is none. */
 static size_t invisible_at(const uint8_t *p, size_t left)
 {
 	if (*p == '\\' ? left < 6 || p[1] != 'u' : left < 2 || p[1] < 0x80)
@@ -215,7 +215,8 @@ static size_t invisible_at(const uint8_t *p, size_t left)
 	return 0;
 }
 
-/* The first one from at on that begins with this byte, before end. */
+/* Returns the place of the first invisible character from at on, before end, that begins with this
+ * byte; end: there is none. */
 static size_t find_invisible(const uint8_t *text, size_t n, size_t at, size_t end, uint8_t first)
 {
 	while (at < end) {

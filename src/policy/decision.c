@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What an external decider answers. It is read strictly: what two readers could take differently is
- * no answer. */
+/* Reads what an external decider answers, strictly: a text that two readers could take differently
+ * is no answer. */
 #include "vethguard/policy/decision.h"
 
 #include "vethguard/policy/json_find.h"

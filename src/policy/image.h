@@ -49,10 +49,10 @@ enum image_section_id {
 	SECTION_FROMS,
 	SECTION_LIMITS,
 	SECTION_DLPS,
-	SECTION_TARGET_SLOTS, /* the hash tables come last, because they depend on the key and
-	                         the fingerprint does not */
+	SECTION_TARGET_SLOTS, /* the hash tables come after the sections whose bytes the
+	                         fingerprint covers: they depend on the key, it does not */
 	SECTION_NODE_SLOTS,
-	/* Images of their own, as bytes, without these two sections; or empty: */
+	/* Whole images as bytes, in which these two sections are empty; or empty: */
 	SECTION_FLOOR,          /* the floor's allow rules */
 	SECTION_INFRASTRUCTURE, /* the infrastructure's rules and the floor's deny rules, which are
 	                           also the first rules of this image */
@@ -101,7 +101,7 @@ enum image_rule_flag {
 	RULE_ASK = 64,
 	RULE_MCP = 128,     /* it has a condition on MCP messages */
 	RULE_GRAPHQL = 256, /* ... on GraphQL requests */
-	RULE_FLOOR = 1024,  /* the floor's */
+	RULE_FLOOR = 1024,  /* a rule of the floor */
 	RULE_INFRASTRUCTURE = 2048,
 	RULE_TOKENS = 512, /* limits count the tokens of its answers: model_rule.counts_tokens */
 };

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Theory of operation: an image that was compiled with a floor file may hold two more images. Each
- * is opened by its place inside of the first one. policy_open() has checked both, so that opening
- * one again needs no check.
+ * Theory of operation: an image that was compiled with a floor may hold two more images. Each is
+ * opened where it lies inside of the first one. policy_open() has checked both, so opening one
+ * again needs no check.
  */
 #include <assert.h>
 #include <errno.h>
@@ -17,8 +17,8 @@ static const char *const names[] = {
 };
 static_assert(sizeof(names) / sizeof(names[0]) == POLICY_LAYER_COUNT, "one name per layer");
 
-/* An image inside of another one has none inside of itself. The rules of the infrastructure have
- * the same indices in both. */
+/* Checks an image inside of another one. It must not hold images itself. The rules of the
+ * infrastructure's image are the first of the policy's too, so it cannot have more rules. */
 static bool inner_is_sound(const struct policy *policy, enum image_section_id id)
 {
 	uint32_t count = image_count(policy, id);

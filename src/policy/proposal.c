@@ -35,7 +35,7 @@ static bool is_text(const struct json_tree *tree, const struct json_value *value
 	return value && json_tree_string_of(tree, value, out);
 }
 
-/* True for a host name that a proposal may name, after "*." if it begins with that. */
+/* True for a host that a proposal may name: a name, perhaps with "*." before it. */
 static bool host_is_fine(struct slice host)
 {
 	char canonical[POLICY_HOST_MAX + 1];
@@ -99,7 +99,7 @@ static bool path_is_fine(struct slice path)
 	return true;
 }
 
-/* The reader of JSON has checked that it is UTF-8; a reason of another process need not be. */
+/* The JSON reader has checked that the reason is UTF-8; one from another process need not be. */
 static bool reason_is_fine(struct slice reason)
 {
 	for (size_t i = 0; i < reason.n; i++)

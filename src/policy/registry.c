@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Theory of operation: a client of a registry is told by a challenge (401) where it gets a token
- * and for what scope it has to ask. Nothing of the challenge is believed here. The request for the
- * token may ask only for repositories and actions that the policy names, and so may each request to
- * the registry itself, because a token service may hand out more than was asked for.
+ * Theory of operation: a registry tells its client by a challenge (401) where to get a token and
+ * for what scope to ask. Nothing of the challenge is believed here. A request for a token may ask
+ * only for repositories and actions that the policy names. The same holds for each request to the
+ * registry itself, because a token service may hand out more than was asked for.
  *
  * Whatever two servers could read in two ways is refused: other parameters, escapes in names, ';'
  * between parameters, names of repositories that contain a word of the API.
@@ -46,7 +46,7 @@ static bool take_part(struct slice *rest, char separator, struct slice *part)
 /* Each part of a name begins and ends with a letter or digit, or in a pattern with '*'. */
 bool policy_is_repository(struct slice name, bool is_pattern)
 {
-	bool edge = false; /* the byte before may end a part */
+	bool edge = false; /* the previous byte may end a part */
 
 	for (size_t i = 0; i < name.n; i++) {
 		char c = name.p[i];
@@ -73,7 +73,7 @@ static bool lists(struct slice list, struct slice word)
 	return false;
 }
 
-/* Patterns are compared as those of paths are, which begin with '/'. */
+/* Returns "/NAME": repositories are matched as paths are, which begin with '/'. */
 static struct slice as_path(struct slice name, char path[POLICY_REPOSITORY_MAX + 1])
 {
 	path[0] = '/';
@@ -97,7 +97,7 @@ static bool names_repository(const struct policy_registry *registry, struct slic
 
 /* --- requests for a token --- */
 
-/* "repository:NAME:ACTION,ACTION" */
+/* Checks "repository:NAME:ACTION,ACTION". */
 static const char *check_scope(const struct policy_registry *registry, struct slice scope)
 {
 	struct slice type = SLICE("repository:"), name, actions, action;
@@ -121,7 +121,7 @@ static const char *check_scope(const struct policy_registry *registry, struct sl
 	return NULL;
 }
 
-/* One parameter may name several scopes, with a space between. */
+/* Checks all scopes of one parameter: it may name several, with a space between. */
 static const char *check_scopes(
         const struct policy_registry *registry, struct slice value, size_t *count)
 {
@@ -141,7 +141,7 @@ static const struct slice parameter_names[] = {
         {"scope", 5}, {"service", 7}, {"account", 7}, {"client_id", 9}, {"offline_token", 13}};
 enum { SCOPE, SERVICE, PARAMETER_COUNT = sizeof(parameter_names) / sizeof(*parameter_names) };
 
-/* The index of the parameter's name, which may not be escaped; PARAMETER_COUNT: another one. */
+/* Returns the index of the parameter's name; PARAMETER_COUNT: another name, or an escaped one. */
 static size_t which(struct slice pair)
 {
 	ptrdiff_t equals = slice_find_byte(pair, '=');
@@ -218,8 +218,8 @@ static bool is_api_word(struct slice segment)
 	return false;
 }
 
-/* Finds the repository in "NAME/manifests/REFERENCE" and the like. A path with a second such word
- * could be read in two ways, and one with an escape too. */
+/* Finds the repository in "NAME/manifests/REFERENCE" and the like. Returns false for a path with
+ * two such words or with an escape: servers could read it in two ways. */
 static bool find_repository(struct slice path, struct slice *name)
 {
 	size_t words = 0;
@@ -238,7 +238,8 @@ static bool find_repository(struct slice path, struct slice *name)
 	return words == 1 && policy_is_repository(*name, false);
 }
 
-/* A registry may look for a blob to mount in all repositories if "from" names none. */
+/* Checks the repository from which a blob is mounted. Without "from", a registry may look for the
+ * blob in all repositories. */
 static const char *check_mount(const struct policy_registry *registry, struct slice query)
 {
 	char decoded[3 * POLICY_REPOSITORY_MAX];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a rule of an opened image says. */
+/* Reads what a rule of an opened image says. */
 #include "vethguard/policy/words.h"
 
 #include "policy/image.h"

@@ -10,7 +10,7 @@
  *      "files": {"agent.yaml": "vethguard: 1\n...", "control.jwks": "{\"keys\": ...}"},
  *      "revoked": {"sessions": ["agent-7"], "tokens": [{"signer": "control", "id": "run-1"}]}}
  *
- * Only name and serial are needed. A member that is not known is refused.
+ * Only name and serial have to be there. A content with any other member is refused.
  */
 #ifndef VETHGUARD_BUNDLE_SIGNED_BUNDLE_H
 #define VETHGUARD_BUNDLE_SIGNED_BUNDLE_H
@@ -40,19 +40,19 @@
 /* What is wrong with a bundle: the kind of fault, for logs and the control API. */
 enum signed_bundle_fault {
 	SIGNED_BUNDLE_GOOD = 0,
-	SIGNED_BUNDLE_SOURCE = 1,    /* it cannot be fetched or read */
-	SIGNED_BUNDLE_FORM = 2,      /* it is no bundle, or too large or too short */
-	SIGNED_BUNDLE_SIGNATURE = 3, /* no key that is known has signed it */
+	SIGNED_BUNDLE_SOURCE = 1,    /* the file cannot be fetched or read */
+	SIGNED_BUNDLE_FORM = 2,      /* the file is no bundle, or too large or too short */
+	SIGNED_BUNDLE_SIGNATURE = 3, /* none of the given keys has signed it */
 	SIGNED_BUNDLE_CONTENT = 4,   /* it is signed, but something in it cannot be used */
-	SIGNED_BUNDLE_SERIAL = 5,    /* its serial is lower than one that was seen, or used twice */
-	SIGNED_BUNDLE_DISK = 6,      /* it cannot be kept */
+	SIGNED_BUNDLE_SERIAL = 5,    /* its serial is lower than one seen before, or another content has had it */
+	SIGNED_BUNDLE_DISK = 6,      /* it cannot be stored */
 	SIGNED_BUNDLE_FAULT_COUNT
 };
-/* "good", "source", "form", "signature", "content", "serial", "disk". */
+/* Returns "good", "source", "form", "signature", "content", "serial" or "disk". */
 const char *signed_bundle_fault_name(enum signed_bundle_fault fault);
 
 struct signed_bundle_file {
-	struct slice name; /* config_bundle_is_file() */
+	struct slice name; /* config_bundle_is_file() is true for it */
 	struct slice text;
 };
 
@@ -60,7 +60,7 @@ struct signed_bundle_token {
 	struct slice signer, id;
 };
 
-/* A bundle whose signature is right. All slices borrow its own memory. */
+/* An opened bundle. All slices borrow its own memory. */
 struct signed_bundle {
 	char *memory; /* owned: the file */
 	size_t n;
@@ -76,23 +76,24 @@ struct signed_bundle {
 	uint8_t digest[SIGNED_BUNDLE_DIGEST_BYTES]; /* SHA-256 of the content */
 };
 
-/* Verifies the file by any of the keys, then reads its content. On success *out is owned by the caller. On failure
- * *out is NULL and why says what is wrong; SIGNED_BUNDLE_SOURCE: no memory. */
+/* Verifies the file with each of the keys until one has signed it, then reads its content. On success *out is owned by
+ * the caller. On failure *out is NULL and why says what is wrong; without memory the fault is SIGNED_BUNDLE_SOURCE,
+ * SIGNED_BUNDLE_SIGNATURE or SIGNED_BUNDLE_CONTENT. */
 enum signed_bundle_fault signed_bundle_open(struct slice file, const struct sign_key *keys, size_t key_count,
         struct signed_bundle **out, char why[SIGNED_BUNDLE_WHY_MAX]);
-/* Reads the content of a file without looking at its signature: for commands that show what a file says. */
+/* Does the same without looking at the signature: for commands that show what a file says. */
 enum signed_bundle_fault signed_bundle_open_unverified(
         struct slice file, struct signed_bundle **out, char why[SIGNED_BUNDLE_WHY_MAX]);
 void signed_bundle_free(struct signed_bundle *bundle); /* NULL is allowed */
-/* The file with this name, or NULL. */
+/* Returns the file with this name, or NULL. */
 const struct signed_bundle_file *signed_bundle_find(const struct signed_bundle *bundle, struct slice name);
 bool signed_bundle_has_expired(const struct signed_bundle *bundle, int64_t now_s);
 /* True for a policy, false for a key set. */
 bool signed_bundle_is_policy(struct slice file_name);
 
 /* Loads every policy and every key set of the bundle. Policies may include files of the bundle and presets of
- * preset_dir, and nothing else. A policy with variables is loaded with a stand-in for those without a value. Returns
- * false with the first faults in why. */
+ * preset_dir, and nothing else. A policy that does not load without variables is loaded again with a stand-in as the
+ * value of each of its variables. Returns false with the first fault in why. */
 bool signed_bundle_check(const struct signed_bundle *bundle, const char *preset_dir, char why[SIGNED_BUNDLE_WHY_MAX]);
 
 /* --- writing --- */
@@ -110,10 +111,11 @@ struct signed_bundle_draft {
 
 /* Appends the content (JSON). Returns 0 or -errno; -ENOBUFS: out is full. */
 int signed_bundle_write(const struct signed_bundle_draft *draft, struct buf *out);
-/* Appends the file: the content with its signature by a private key. Returns 0; -EKEYREJECTED: the key cannot sign; or
+/* Signs the content with a private key and appends the whole file. Returns 0; -EKEYREJECTED: the key cannot sign; or
  * -errno. */
 int signed_bundle_sign(const struct sign_key *key, struct slice content, struct buf *out);
-/* The same with a signature that somebody else has made of the magic and the content. */
+/* Appends the whole file with a signature that another program has made of the magic and the content. Returns 0 or
+ * -errno. */
 int signed_bundle_join(const uint8_t signature[SIGNED_BUNDLE_SIGNATURE_BYTES], struct slice content, struct buf *out);
 
 #endif

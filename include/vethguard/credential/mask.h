@@ -41,7 +41,7 @@ struct mask; /* the patterns of one credential, in secret memory */
  * to SECRET_MAX bytes. Returns NULL if there is no memory, or if a count or length is out of these bounds. */
 struct mask *mask_new(const struct slice *values, size_t n);
 void mask_free(struct mask *mask);
-/* Bytes of the longest occurrence that there can be. */
+/* Returns how many bytes the longest text has that can stand for one of the values. */
 size_t mask_longest(const struct mask *mask);
 
 /* One stream under a mask. At the end of each piece of text, "open" bytes are kept back, whether or not a value

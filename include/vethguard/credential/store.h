@@ -72,8 +72,8 @@ void credential_wait_cancel(struct credential_wait *wait); /* allowed when not w
  * back waiting callers at the end of the loop's turn. */
 void credential_store_answer(struct credential_store *store, uint32_t credential, struct slice value, uint32_t ttl_ms,
         uint32_t renew_ms, const char *error);
-/* Puts what a login has given into the credential's jar, here and at the keeper; docker-registry: only here. Returns 0
- * or -errno. */
+/* Puts what a login has given into the credential's jar, here and at the keeper; for inject: docker-registry only here.
+ * Returns 0 or -errno. */
 int credential_store_seal(struct credential_store *store, uint32_t credential, const struct jar_token *token);
 /* The keeper is gone: tells error (copied) to all waiting callers. Values that are held stay valid for their ttl. */
 void credential_store_fail_all(struct credential_store *store, const char *error);

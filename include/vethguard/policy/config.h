@@ -116,21 +116,22 @@ struct buf;
 #define CONFIG_HOOK_TEXT_MAX 2048
 #define CONFIG_HOOK_TIMEOUT_MS 10000 /* the default */
 #define CONFIG_HOOK_TIMEOUT_MAX_MS 60000
-/* An endpoint of the operator's that is told what waits for a person. */
+/* An endpoint or program of the operator that is told about each question that waits for a person. */
 struct config_hook {
 	char url[CONFIG_HOOK_URL_MAX];   /* https; empty: none */
-	struct config_texts program;     /* of a decider, instead of a URL, with its arguments; count 0: none */
-	char user[33];                   /* who runs the program */
+	struct config_texts program;     /* of a decider, instead of a URL: path and arguments; count 0: none */
+	char user[33];                   /* the user as whom the program runs */
 	char key_file[PATH_MAX];         /* the key that signs what is sent; empty: nothing is signed */
 	char text[CONFIG_HOOK_TEXT_MAX]; /* JSON with ${...} in its strings; empty: all fields as JSON */
 	uint32_t timeout_ms;
 };
 struct config_ask {
-	struct config_hook webhook; /* is told; its answer does not count */
-	struct config_hook decider; /* decides */
+	struct config_hook webhook; /* is told about questions; its answer does not count */
+	struct config_hook decider; /* answers questions, or leaves them to a person */
 };
-/* Replaces each ${NAME} of the text, of which value() gives the value, by that value escaped for a JSON string.
- * Returns 0; -EINVAL: a name is unknown, or a "${" has no "}"; or another -errno. */
+/* Appends the text to out, with each ${NAME} replaced by its value, escaped for a JSON string. value() writes the value
+ * of a name to its out, or returns false if the name is unknown. Returns 0; -EINVAL: a name is unknown, or a "${" has
+ * no "}"; or another -errno. */
 int config_hook_fill(struct slice text, bool (*value)(void *context, struct slice name, struct slice *out),
         void *context, struct buf *out);
 
@@ -142,10 +143,10 @@ enum config_gateway_kind {
 	CONFIG_GATEWAY_PLAIN = 0,       /* the same as CONFIG_GATEWAY_TLS, but unencrypted */
 	CONFIG_GATEWAY_TLS = 1,         /* requests to a proxy, or to base URLs, over TLS */
 	CONFIG_GATEWAY_TRANSPARENT = 2, /* TLS of clients that know no proxy; their addresses prove their sessions */
-	CONFIG_GATEWAY_CALLBACKS = 3,   /* questions of other proxies about their requests, over TLS */
+	CONFIG_GATEWAY_CALLBACKS = 3,   /* other proxies' questions about their requests, over TLS */
 	CONFIG_GATEWAY_KIND_COUNT
 };
-/* True if the gateway's own certificate is shown there. */
+/* True if the gateway shows its own certificate to clients of such a listener. */
 static inline bool config_gateway_kind_has_tls(enum config_gateway_kind kind)
 {
 	return kind == CONFIG_GATEWAY_TLS || kind == CONFIG_GATEWAY_CALLBACKS;
@@ -186,7 +187,7 @@ struct config_terms {
 	char audiences[CONFIG_AUDIENCES_MAX][CONFIG_CLAIM_VALUE_MAX + 1]; /* claim aud names one of them */
 	uint8_t algorithms;                                               /* bit 1 << enum config_algorithm */
 	uint32_t lifetime_s;                                              /* from now until exp, at most */
-	bool callbacks; /* it signs callbacks, and no sessions: such a signer has no rules */
+	bool callbacks; /* the signer signs callbacks and no tokens of sessions, so it has no rules */
 };
 
 /* A claim and what goes with it: the value that it has to have, or the variable or label that it becomes. */
@@ -223,12 +224,11 @@ struct config_gateway {
 	char name[POLICY_HOST_MAX + 1]; /* the host name by which clients reach it, canonical; empty: not given */
 	uint32_t unauthenticated;       /* bound on simultaneous connections that have proved no session yet */
 	uint32_t unauthenticated_per_address;
-	uint32_t handshake_ms;        /* time that a connection has to prove its session */
-	uint32_t keep_worker_ms;      /* time that a session without connections keeps its worker */
-	bool client_certificates;     /* ask clients for a certificate, which may prove a session */
-	uint16_t udp_first, udp_last; /* ports for SOCKS5 UDP ASSOCIATE; 0: the kernel chooses each */
-	struct ip udp_address4,
-	        udp_address6; /* what clients are told in place of the host's address; family 0: nothing */
+	uint32_t handshake_ms;                /* time that a connection has to prove its session */
+	uint32_t keep_worker_ms;              /* time that a session without connections keeps its worker */
+	bool client_certificates;             /* ask clients for a certificate, which may prove a session */
+	uint16_t udp_first, udp_last;         /* ports for SOCKS5 UDP ASSOCIATE; 0: the kernel chooses each */
+	struct ip udp_address4, udp_address6; /* told to clients instead of the address they reached; family 0: none */
 	size_t balancer_count;
 	struct ip_prefix balancers[CONFIG_BALANCERS_MAX]; /* each tells the client's address of its connections */
 	size_t base_count;
@@ -249,8 +249,8 @@ const char *config_algorithm_name(enum config_algorithm algorithm);
 #define CONFIG_BUNDLE_FILE_MAX 64 /* bytes of the name of a file in a bundle */
 #define CONFIG_BUNDLE_KEYS_MAX 4
 
-/* A signed bundle (bundle/signed_bundle.h) of policies, key sets and revocations. Zeroed before it is filled in, so
- * that two of them can be compared as memory. */
+/* Where a signed bundle (bundle/signed_bundle.h) of policies, key sets and revocations comes from. The reader zeroes
+ * each before filling it in, so that two of them can be compared with memcmp(3). */
 struct config_bundle {
 	char name[CONFIG_BUNDLE_NAME_MAX + 1];
 	char source[PATH_MAX]; /* path or https:// URL */
@@ -259,12 +259,13 @@ struct config_bundle {
 	char keys[CONFIG_BUNDLE_KEYS_MAX][PATH_MAX]; /* PEM files of the public keys that may sign it */
 };
 
-/* True for 1 to CONFIG_BUNDLE_NAME_MAX small letters, digits and '-', not beginning with '-'. */
+/* True for 1 to CONFIG_BUNDLE_NAME_MAX lower-case letters, digits and '-', not beginning with '-'. */
 bool config_bundle_is_name(struct slice name);
-/* True for a name that a file of a bundle may have: letters, digits, '-', '_', '.', not beginning with '.'; ending with
- * ".yaml" (a policy) or ".jwks" (a key set). */
+/* True for a name that a file of a bundle may have: at most CONFIG_BUNDLE_FILE_MAX letters, digits, '-', '_' and '.',
+ * not beginning with '.', ending with ".yaml" (a policy) or ".jwks" (a key set). */
 bool config_bundle_is_file(struct slice name);
-/* True if the text begins with "bundle:". Splits "bundle:NAME/FILE"; both are empty if it has another form. */
+/* Splits "bundle:NAME/FILE". Returns true if the text begins with "bundle:"; name and file are empty if it has another
+ * form. */
 bool config_bundle_split(struct slice text, struct slice *name, struct slice *file);
 
 /* A position in the configuration file, from 1. */

@@ -7,8 +7,9 @@
 
 #define POLICY_DECISION_BYTES_MAX 4096 /* of an answer */
 
-/* Reads {"decision": "approve" | "refuse" | "ask", "reason": TEXT, "for_s": N}, of which only the decision is needed.
- * Returns NULL, or why it is no answer (static). */
+/* Reads {"decision": "approve" | "refuse" | "ask", "reason": TEXT, "for_s": N}. Only decision has to be there; for_s
+ * (1 to HOOK_FOR_MAX_S seconds) goes only with approve. Returns NULL, or why it is no answer (static); then out's
+ * verdict is HOOK_NONE. */
 const char *policy_decision_read(struct slice json, struct hook_answer *out);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * import: turns the network rules of another program into a policy. The policy never allows what the source does not;
- * what the source says and a policy cannot is a comment in it.
+ * import: turns the network rules of another program into a policy. The policy never allows what the source does not.
+ * Where a policy cannot say what the source says, the policy has a comment about it.
  */
 #ifndef VETHGUARD_POLICY_IMPORT_H
 #define VETHGUARD_POLICY_IMPORT_H
@@ -25,7 +25,7 @@ enum policy_import_format {
 
 /* Returns "e2b", "vercel", "openshell", "srt", "docker-sbx" or "squid". */
 const char *policy_import_name(enum policy_import_format format);
-/* Returns false if there is no format of that name. */
+/* Finds a format by that name. Returns false if there is none. */
 bool policy_import_find(const char *name, enum policy_import_format *out);
 /* Writes the policy to out (initialized with POLICY_IMPORT_TEXT_MAX). file: the source's name, for messages and
  * comments. Returns 0; -EINVAL with messages in diags, and nothing in out; or -ENOMEM. */

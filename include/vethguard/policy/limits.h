@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * limits: how much may pass. A limit of the policy counts everything that passes but what the infrastructure's rules
- * let pass, a limit of the floor counts everything, a limit of a rule counts what that rule has decided. All functions
- * here read an opened image; ipc/counters.h has the counts themselves.
+ * limits: how much may pass. A limit of the policy counts everything that passes, except by rules of the
+ * infrastructure. A limit of the floor counts everything that passes. A limit of a rule counts what that rule has
+ * decided. All functions here read an opened image; ipc/counters.h has the counts themselves.
  */
 #ifndef VETHGUARD_POLICY_LIMITS_H
 #define VETHGUARD_POLICY_LIMITS_H
@@ -36,7 +36,7 @@ struct policy_limit {
 	uint64_t amount;
 	uint32_t period_s;   /* 0: the kind has none */
 	bool budget;         /* the policy file has it under budget: */
-	bool floor;          /* with POLICY_NONE: the limit is the floor's */
+	bool floor;          /* the limit is the floor's; rule is POLICY_NONE then */
 	struct slice shared; /* label key: sandboxes with the same value share the counter; empty: each has its own */
 };
 
@@ -69,8 +69,8 @@ const char *policy_limit_kind_name(enum policy_limit_kind kind);
 #define POLICY_LIMIT_TEXT_MAX 64
 const char *policy_limit_text(const struct policy_limit *limit, char out[POLICY_LIMIT_TEXT_MAX]);
 /* Writes the key of the limit's counter in the memory of counters. Two limits have the same key if they are of rules
- * of the same name (or both of a policy, or of the floor), of the same kind, and both or neither are budgets. Policy,
- * amount and period do not count. */
+ * of the same name (or both of a policy, or both of a floor), of the same kind, and both or neither are budgets.
+ * Policy, amount and period do not count. */
 void policy_limit_key(const struct policy *policy, const struct policy_limit *limit, uint8_t out[POLICY_LIMIT_KEY]);
 
 #endif

@@ -39,9 +39,9 @@ struct policy_reader {
 	/* Who else can change the file read last, for a note. Borrowed until the next read. NULL: nobody, or unknown.
 	 * Presets come with the program, so for them the answer is NULL as well. */
 	const struct policy_writers *(*writers)(void *context);
-	/* Reads the floor as read() does, with rights that do not depend on who names the policy, and writes into
-	 * objection why the file cannot be trusted (an empty text: it can be). NULL: read() reads it too, and
-	 * writers() is only a note. */
+	/* Reads the floor as read() does, but with the same rights whoever has named the policy. Writes to objection
+	 * why the file cannot be trusted; an empty text: it can be. NULL: read() reads the floor too, and what
+	 * writers() says about it is only a note. */
 	int (*read_floor)(
 	        void *context, const char *path, char **text, size_t *n, char objection[POLICY_WRITERS_TEXT_MAX]);
 	/* policy_list_presets(), for a message about a missing preset. NULL if the caller may not wait for a
@@ -97,7 +97,7 @@ struct policy_host_place {
 	unsigned line, column;
 };
 
-/* A policy that is read from memory after the main file and all that it includes, as if it were included as well. */
+/* A policy in memory. It is read after the main file and all that this includes, as if it were included as well. */
 struct policy_more {
 	const char *name; /* of the file, in messages */
 	struct slice text;
@@ -108,7 +108,7 @@ struct policy_more {
 
 struct policy_load_options {
 	const char *floor;                       /* absolute path of the floor; NULL: there is none */
-	bool floor_required;                     /* a floor that does not exist is a fault too */
+	bool floor_required;                     /* if the floor's file does not exist, the load fails */
 	bool observe;                            /* mode observe, whatever the file says (--observe) */
 	const struct policy_variable *variables; /* borrowed; no two have the same name */
 	size_t variable_count;

@@ -25,16 +25,16 @@
 #define POLICY_IMAGE_MAX (256u << 20) /* bytes */
 #define POLICY_UPGRADE_MAX 64         /* bytes of the name of a protocol to upgrade to */
 #define POLICY_NONE UINT32_MAX        /* no rule, no credential */
-/* The name at which vethguard itself answers the sandbox's questions. No rule decides about it. */
+/* The host name at which vethguard itself answers the sandbox's questions. No rule decides about this name. */
 #define POLICY_OWN_HOST "vethguard.internal"
-#define POLICY_LAYER_MARK ':' /* behind "floor" and "infrastructure" in the names of their rules */
+#define POLICY_LAYER_MARK ':' /* follows "floor" or "infrastructure" in the names of their rules */
 
 enum policy_scheme { POLICY_HTTPS, POLICY_HTTP, POLICY_TCP, POLICY_UDP, POLICY_SCHEME_COUNT };
 enum policy_verdict { POLICY_DENY, POLICY_ALLOW };
 enum policy_mode { POLICY_ENFORCE, POLICY_OBSERVE };
 
-/* Who wrote what decided: the policy's author, or the organisation (its floor, or the infrastructure that its floor
- * file allows). See policy/load.h. */
+/* Who wrote the rule that decided: the policy's author, or the organisation (under allow: and deny: of its floor, or
+ * under infrastructure: of the same file). See policy/load.h. */
 enum policy_layer {
 	POLICY_LAYER_POLICY = 0,
 	POLICY_LAYER_FLOOR = 1,
@@ -60,8 +60,8 @@ enum policy_reason {
 	                                  body does not meet their conditions */
 	POLICY_REASON_LEAK = 11,       /* the request carries a placeholder to where the placeholder does not belong */
 	POLICY_REASON_SECRET = 12,     /* the request carries a secret (dlp) */
-	POLICY_REASON_CALLBACK = 13,   /* another proxy asks about the request, and does not tell enough of it, or
-	                                  could not carry out the decision */
+	POLICY_REASON_CALLBACK = 13,   /* another proxy asks about the request, but does not tell enough of it, or
+	                                  could not carry the decision out */
 	POLICY_REASON_FLOOR = 14,      /* the policy allows the request, but no allow rule of the floor does */
 	POLICY_REASON_SCOPE = 15,      /* the rule allows the request, but its credential (docker-registry) does not
 	                                  name the repository or the action */
@@ -118,7 +118,7 @@ struct policy_decision {
 	                        connection (WebSocket or other), since no rule would judge what follows */
 	uint32_t floor_rule; /* 1 + the index of the floor's allow rule that let the request pass, in the policy that
 	                        policy_floor() opens; 0: none was needed */
-	const char *why;     /* of POLICY_REASON_SCOPE: one static sentence; else NULL */
+	const char *why;     /* for POLICY_REASON_SCOPE one static sentence; else NULL */
 };
 
 /* An opened image. Filled by policy_open(); borrows the bytes. */
@@ -144,8 +144,8 @@ int policy_open(struct policy *policy, const void *image, size_t size);
  *   passthrough. A request that cannot be judged (POLICY_REASON_BAD_REQUEST) stays denied, and so does what the floor
  *   refuses.
  * - If the policy has layers: a deny rule of the floor beats everything; then a rule of the infrastructure allows what
- *   it matches; else the policy decides, and what it allows has to match an allow rule of the floor too, if the floor
- *   has any. */
+ *   it matches; else the policy decides. If the floor has allow:, what the policy allows has to match one of the
+ *   floor's allow rules too. */
 void policy_decide(const struct policy *policy, const struct policy_request *request, struct policy_decision *out);
 
 /* How to treat an intercepted TLS connection to host (SNI) and port before any request is known. */
@@ -177,23 +177,25 @@ bool policy_may_call(const struct policy *policy, const struct policy_request *r
 /* True if some rule has a condition on a header field of that name, or of a name that a server may take for it. */
 bool policy_names_field(const struct policy *policy, struct slice name);
 
-/* Returns who wrote what decided. */
+/* Returns whose rule decided: the floor's for POLICY_REASON_FLOOR, else that of decision->rule. */
 enum policy_layer policy_decision_layer(const struct policy *policy, const struct policy_decision *decision);
 /* Returns who wrote the rule (POLICY_NONE: the policy's author). */
 enum policy_layer policy_rule_layer(const struct policy *policy, uint32_t rule);
 /* Returns "policy", "floor" or "infrastructure". */
 const char *policy_layer_name(enum policy_layer layer);
 /* Opens the floor's allow rules as a policy of their own, which borrows the bytes of policy. Returns false if nothing
- * bounds the policy: there is no floor, or the floor has no allow rules. */
+ * bounds the policy: there is no floor, or the floor has no allow:. */
 bool policy_floor(const struct policy *policy, struct policy *out);
-/* The same for the infrastructure: its rules and the floor's deny rules, with the indices that they have in policy. */
+/* Opens the infrastructure's rules and the floor's deny rules in the same way. They have the same indices in both
+ * policies. Returns false if there are no rules of the infrastructure. */
 bool policy_infrastructure(const struct policy *policy, struct policy *out);
-/* True if the policy was loaded with a floor file that has rules. */
+/* True if the policy was loaded with a floor that has rules or limits. */
 bool policy_has_layers(const struct policy *policy);
 
 struct slice policy_name(const struct policy *policy);
 enum policy_mode policy_mode(const struct policy *policy);
-/* True if vethguard answers the sandbox at POLICY_OWN_HOST. False: the name is refused, as one that no rule names. */
+/* True if vethguard answers the sandbox at POLICY_OWN_HOST. Otherwise the name is refused like one that no rule names.
+ */
 bool policy_answers(const struct policy *policy);
 /* True if the policy refuses a request that carries a placeholder to where the placeholder does not belong. False in
  * mode observe and with on_leak: alert. */
@@ -224,7 +226,7 @@ uint32_t policy_rule_wait_s(const struct policy *policy, uint32_t rule);
 struct slice policy_rule_upgrades(const struct policy *policy, uint32_t rule);
 /* True if the protocol ("name" or "name/version", in any letter case) is one of these. */
 bool policy_rule_allows_upgrade(const struct policy *policy, uint32_t rule, struct slice protocol);
-/* True if the rule that decided, and the floor's rule that the request needed, both name the protocol. */
+/* True if the rule that decided allows upgrades to the protocol, and so does the floor's rule, if one was needed. */
 bool policy_allows_upgrade(const struct policy *policy, const struct policy_decision *decision, struct slice protocol);
 /* One destination of allow rules, of any scheme. */
 struct policy_named {

@@ -31,11 +31,12 @@ struct policy_proposal {
 /* Reads {"to": URL, "methods": [...], "paths": [...], "reason": TEXT}. Returns 0; -EBADMSG with *fault, one sentence
  * (static); or -ENOMEM. */
 int policy_proposal_read(struct policy_proposal *out, struct slice json, const char **fault);
-/* Takes the four texts as they are in the struct, from another process, and checks them in the same way. */
+/* Takes the four texts, in the form that they have in the struct, from another process. Returns false if one of them
+ * does not pass the same checks; only that the reason is UTF-8 is not checked. */
 bool policy_proposal_take(
         struct policy_proposal *out, struct slice to, struct slice methods, struct slice paths, struct slice reason);
-/* Writes the policy with the rule alone, named "proposal-ID", to be loaded beside the sandbox's own
- * (policy_load_options.more). Returns 0 or -errno. */
+/* Appends a policy with this rule alone, named "proposal-ID" (ID: 16 hex digits), which is loaded beside the sandbox's
+ * own (policy_load_options.more). Returns 0 or -errno. */
 int policy_proposal_write(const struct policy_proposal *proposal, uint64_t id, struct buf *out);
 
 #endif

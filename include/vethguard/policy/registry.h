@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * registry: what a request to a container registry, or to its token service, asks for (inject: docker-registry): the
- * HTTP API of the OCI distribution specification, and the token requests of the CNCF distribution project. Pure.
+ * registry: reads what a request to a container registry (the HTTP API of the OCI distribution specification) or to
+ * its token service (the token requests of the CNCF distribution project) asks for, and compares that with what a
+ * credential with inject: docker-registry allows. Pure.
  */
 #ifndef VETHGUARD_POLICY_REGISTRY_H
 #define VETHGUARD_POLICY_REGISTRY_H
@@ -24,14 +25,15 @@ struct policy_registry {
 };
 void policy_registry(const struct policy_credential *credential, struct policy_registry *out);
 
-/* True for 1 to POLICY_REPOSITORY_MAX bytes of parts with single slashes between: lower-case letters, digits, and '.',
- * '_' and '-' between these; is_pattern: '*' too. */
+/* True for a name of 1 to POLICY_REPOSITORY_MAX bytes: parts with single slashes between them, each of lower-case
+ * letters and digits, with '.', '_' and '-' between these. With is_pattern, '*' counts as a letter. */
 bool policy_is_repository(struct slice name, bool is_pattern);
 /* True if both URLs mean the same token service. */
 bool policy_is_realm(const struct policy_registry *registry, struct slice url);
 /* True if the request goes to the token service, and not to the registry. */
 bool policy_registry_gives_token(const struct policy_registry *registry, const struct policy_request *request);
-/* Compares what a request asks for with what the credential allows. Returns NULL, or why not: one static sentence. */
+/* Compares what a request asks for with what the credential allows. Returns NULL if the request may have the
+ * credential, else why not: one static sentence. */
 const char *policy_registry_check(const struct policy_registry *registry, const struct policy_request *request);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * words: what a rule of a compiled policy says, in words, for people and agents. There are no names of credentials and
- * none of their sources, and no files of the policy.
+ * words: what a rule of a compiled policy says, in words, for people and agents. The words name no credential, no
+ * source of one, and no file of the policy.
  */
 #ifndef VETHGUARD_POLICY_WORDS_H
 #define VETHGUARD_POLICY_WORDS_H
@@ -26,7 +26,7 @@ struct policy_rule_words {
 
 /* Describes the rule. Returns false if there is none with this index. */
 bool policy_rule_words(const struct policy *policy, uint32_t rule, struct policy_rule_words *out);
-/* The rule's next method or path pattern. *at begins with 0. Return false behind the last one. */
+/* Write the rule's next method or path pattern to out. *at begins with 0. Return false after the last one. */
 bool policy_rule_method(const struct policy *policy, uint32_t rule, uint32_t *at, struct slice *out);
 bool policy_rule_path(const struct policy *policy, uint32_t rule, uint32_t *at, struct slice *out);
 

@@ -65,9 +65,9 @@ struct proxy_config {
 	/* Asks for a port that another sandbox exposes; proxy_called() is called with the answer and this id. Returns 0
 	 * or -errno. NULL: there is none. */
 	int (*call)(void *context, uint64_t id, struct slice sandbox, uint16_t port);
-	/* Asks for a UDP socket at this address of the host, for a client that has reached it; proxy_associated() is
-	 * called with the answer and this id. Returns 0 or -errno. NULL: there are none. associate_end tells that such
-	 * a socket is closed. */
+	/* Asks for a UDP socket at this address of the host, for a client whose connection has reached the address;
+	 * proxy_associated() is called with the answer and this id. Returns 0 or -errno. NULL: there are no such
+	 * sockets. associate_end tells that one of them is closed. */
 	int (*associate)(void *context, uint64_t id, const struct ip *at);
 	void (*associate_end)(void *context);
 	void *context;
@@ -107,15 +107,15 @@ int proxy_called(struct proxy *proxy, uint64_t id, int fd);
 /* Another sandbox calls an exposed port: it is authorized and relayed like any other visit. labels: "KEY=VALUE" lines.
  * Takes fd, a connected socket. */
 void proxy_visited(struct proxy *proxy, uint16_t port, int fd, struct slice sandbox, struct slice labels);
-/* Takes the answer to associate(): a UDP socket, which the client reaches at this address and port; or -1 if it was
- * refused. The client that it was for may be gone. */
+/* Takes the answer to the associate() with that id: fd, a UDP socket that the client reaches at this address and port;
+ * or -1 if none was given. The client that asked may be gone. */
 void proxy_associated(struct proxy *proxy, uint64_t id, int fd, const struct ip *address, uint16_t port);
 /* Takes a person's decision about the request with that id, which may be gone. text: who has decided, and why. */
 void proxy_answer(struct proxy *proxy, uint64_t id, bool approved, struct slice text);
 /* Adds the grant with that id, which approves requests like its question for a while or without end; or ends it, and
  * the requests that run by it. */
 void proxy_grant(struct proxy *proxy, uint64_t id, const struct message_worker_grant *grant);
-/* Takes what has become of the sandbox's proposal with that id. */
+/* Takes the news of what has become of the sandbox's proposal with that id. */
 void proxy_proposed(struct proxy *proxy, uint64_t id, const struct message_worker_proposed *proposed);
 /* Returns the id of the next event. */
 uint64_t proxy_event_id(struct proxy *proxy);

@@ -13,8 +13,8 @@ struct client_certificate {
 	char sha256[DIGEST_SHA256_HEX + 1]; /* of the certificate (DER) */
 };
 
-/* Makes an ECDSA P-256 key and a certificate that it signs itself: for clientAuth, not a CA, valid from two days ago
- * until expires_s (Unix time). common_name is cut to 64 bytes. Returns 0; -EINVAL: expires_s is not in the future, or
+/* Makes an ECDSA P-256 key and a self-signed certificate: for clientAuth, not a CA, valid from two days ago until
+ * expires_s (Unix time). common_name is cut to 64 bytes. Returns 0; -EINVAL: expires_s is not in the future, or
  * the name is empty; or -ENOMEM. On failure *out needs no client_certificate_fini(). */
 int client_certificate_make(struct slice common_name, int64_t expires_s, struct client_certificate *out);
 /* Wipes and frees. */

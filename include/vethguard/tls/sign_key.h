@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * sign_key: keys that sign files, and signatures of 64 bytes: Ed25519 (RFC 8032), or ECDSA with P-256 and SHA-256 as
- * r and s, 32 bytes each (RFC 7518 section 3.4).
+ * sign_key: keys that sign files. A signature has 64 bytes: Ed25519 (RFC 8032), or ECDSA with P-256 and SHA-256,
+ * written as r and s of 32 bytes each (RFC 7518 section 3.4).
  */
 #ifndef VETHGUARD_TLS_SIGN_KEY_H
 #define VETHGUARD_TLS_SIGN_KEY_H

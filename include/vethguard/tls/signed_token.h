@@ -60,11 +60,12 @@ struct signed_claims {
 
 /* True for a text that may be such a token: three parts of base64url with dots between. */
 bool signed_token_is_like(struct slice text);
-/* Verifies it against all signers of sessions. Returns the index of the one who signed it, and fills in claims, which
- * the caller ends; or -1 with *why (static), and nothing to end. now_s: Unix time. */
+/* Verifies a session's token against all signers of sessions. Returns the index of the signer that signed it, and fills
+ * in claims, which the caller ends with signed_claims_fini(); or -1 with *why (static) and nothing to end. now_s: Unix
+ * time. */
 int signed_token_check(struct slice text, const struct token_signer *const signers[], size_t count, int64_t now_s,
         struct signed_claims *claims, const char **why);
-/* The same for the signature of a callback, against all signers of callbacks. */
+/* Does the same for the signature of a callback, against all signers of callbacks. */
 int signed_callback_check(struct slice text, const struct token_signer *const signers[], size_t count, int64_t now_s,
         struct signed_claims *claims, const char **why);
 void signed_claims_fini(struct signed_claims *claims);

@@ -57,8 +57,8 @@ void tls_server_wipe_plaintext(struct tls_server *server);
  * by the certificate's hash. A client that shows one has proved that it has the key. */
 void tls_server_ask_certificates(struct tls_server *server);
 #define TLS_CERTIFICATE_HASH_BYTES 32
-/* The SHA-256 of the client's certificate (DER), once the handshake is complete. Returns false if there is none, or if
- * it has ended (notAfter). */
+/* Writes the SHA-256 of the client's certificate (DER), once the handshake is complete. Returns false if there is no
+ * certificate, or if it has expired (notAfter). */
 bool tls_client_certificate_hash(const struct tls *tls, uint8_t out[TLS_CERTIFICATE_HASH_BYTES]);
 void tls_server_free(struct tls_server *server);
 /* alpn: protocols in order of preference in wire form (RFC 7301), borrowed for the connection's life. A client that

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * challenge: the challenges of WWW-Authenticate (RFC 9110 section 11.6.1), read strictly: what two clients could read
- * in two ways is refused. Pure.
+ * challenge: reads the challenges of WWW-Authenticate (RFC 9110 section 11.6.1) strictly: a value that two clients
+ * could read in two ways is refused. Pure.
  */
 #ifndef VETHGUARD_WIRE_CHALLENGE_H
 #define VETHGUARD_WIRE_CHALLENGE_H
@@ -14,13 +14,13 @@
 
 struct challenge {
 	struct slice scheme; /* as written */
-	struct slice realm;  /* in text; empty: there is none */
+	struct slice realm;  /* borrows text; empty: there is none */
 	size_t parameters;
 	char text[CHALLENGE_REALM_MAX];
 };
 
-/* Takes the next challenge off rest, which begins as the field's value. Returns 1; 0 at the end; -EBADMSG: rest is no
- * list of challenges, names a parameter twice, or is beyond a bound. */
+/* Takes the next challenge off rest; for the first call rest is the field's value. Returns 1; 0 at the end; -EBADMSG:
+ * rest is no list of challenges, names a parameter twice, or exceeds a bound. */
 int challenge_next(struct slice *rest, struct challenge *out);
 
 #endif

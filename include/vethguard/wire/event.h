@@ -84,7 +84,7 @@ enum event_finding {
 	EVENT_FINDING_FOREIGN_PEER = 16,       /* a machine other than the sandbox connected to its vsock port */
 	EVENT_FINDING_GUESSED_TOKENS = 17,     /* clients showed wrong tokens to the gateway */
 	EVENT_FINDING_SECRET = 18,             /* the sandbox sent what looks like a secret (dlp) */
-	EVENT_FINDING_BUNDLE_REFUSED = 19, /* a bundle of policies was not taken: its signature, serial or content */
+	EVENT_FINDING_BUNDLE_REFUSED = 19,     /* a bundle was refused for its signature, serial or content */
 	EVENT_FINDING_COUNT
 };
 
@@ -138,7 +138,7 @@ struct event {
 	struct slice user_agent;
 	uint16_t status;      /* the status sent to the sandbox; 0: none */
 	uint8_t http_version; /* 10, 11, 20 */
-	bool callback;        /* another proxy asked about the request, and sends it itself */
+	bool callback;        /* another proxy asks about the request, which that proxy sends itself */
 
 	/* DNS. */
 	uint16_t dns_id, dns_type, dns_class;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* hook_answer: what an external decider has answered, as vethguard-fetch passes it on to the supervisor: one letter,
- * ten digits, and the reason. */
+/* hook_answer: an external decider's answer, as vethguard-fetch passes it on to the supervisor: one letter (the
+ * verdict), ten digits (for_s), and the reason. */
 #ifndef VETHGUARD_WIRE_HOOK_ANSWER_H
 #define VETHGUARD_WIRE_HOOK_ANSWER_H
 
@@ -18,13 +18,13 @@ enum hook_verdict {
 
 struct hook_answer {
 	enum hook_verdict verdict;
-	uint32_t for_s; /* APPROVE: also what is like it, for this time; 0: once */
+	uint32_t for_s; /* APPROVE: seconds in which similar requests are approved too; 0: only this one is */
 	char reason[HOOK_REASON_MAX + 1];
 };
 
-/* Writes it. Returns the number of bytes. */
+/* Writes the answer. Returns the number of bytes. */
 size_t hook_answer_write(const struct hook_answer *answer, char out[HOOK_ANSWER_MAX + 1]);
-/* Reads it. Returns false if it is none. */
+/* Reads an answer. Returns false if the text is none. */
 bool hook_answer_read(struct slice text, struct hook_answer *out);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * http2_frames: what the proxy and the gateway decide alike about frames to a client of HTTP/2 (RFC 9113). Pure: this
- * module knows no library of HTTP/2.
+ * http2_frames: decisions about frames to HTTP/2 clients (RFC 9113) that the proxy and the gateway share. Pure: this
+ * module depends on no HTTP/2 library.
  */
 #ifndef VETHGUARD_WIRE_HTTP2_FRAMES_H
 #define VETHGUARD_WIRE_HTTP2_FRAMES_H
@@ -10,10 +10,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Error codes of section 7 that say nothing bad of the client. */
+/* Error codes of section 7 that do not blame the client. */
 enum { HTTP2_CODE_NO_ERROR = 0, HTTP2_CODE_INTERNAL_ERROR = 2, HTTP2_CODE_CANCEL = 8, HTTP2_CODE_CONNECT_ERROR = 10 };
 
-/* True if the client caused a stream's reset with this code, which the library of HTTP/2 decided on. */
+/* True if it is the client's fault that the HTTP/2 library resets a stream with this code. */
 static inline bool http2_is_clients_fault(uint32_t code)
 {
 	return code != HTTP2_CODE_NO_ERROR && code != HTTP2_CODE_INTERNAL_ERROR && code != HTTP2_CODE_CANCEL &&

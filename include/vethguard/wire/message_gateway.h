@@ -12,8 +12,8 @@ enum message_form {
 	MESSAGE_FORM_PROXY = 0,     /* what clients send to an explicit proxy: HTTP or SOCKS5 */
 	MESSAGE_FORM_BASE_PATH = 1, /* requests in absolute-form, of clients that see the host in their URL's path */
 	MESSAGE_FORM_BASE_NAME = 2, /* the same, of clients that see a name of the gateway in place of the host */
-	/* Requests in absolute-form that another proxy asks about (wire/callback.h). The worker does not send them; it
-	 * answers whether the proxy may, and with which fields. */
+	/* Requests in absolute-form that another proxy asks about (wire/callback.h). The worker does not send them, but
+	 * answers whether the proxy may send them, and with which fields. */
 	MESSAGE_FORM_CHECK = 3,         /* the answer's fields are the fields to add */
 	MESSAGE_FORM_CHECK_HEAD = 4,    /* the same, of requests whose body the proxy does not tell */
 	MESSAGE_FORM_CALLBACK = 5,      /* the answer's body has the fields to add, as JSON */
@@ -61,7 +61,7 @@ struct message_gateway_session {
 	size_t from_count;  /* 0: from anywhere */
 	struct ip_prefix from[MESSAGE_FROM_MAX];
 	bool by_address; /* a client's address proves it: token_hash is empty, and from is not */
-	bool callback;   /* its clients are proxies that ask about requests; nothing else comes in by it */
+	bool callback;   /* its clients are proxies that ask about requests, and no others */
 };
 
 struct message_gateway_session_end {
@@ -72,7 +72,7 @@ struct message_gateway_enter {
 	uint64_t sandbox_id;
 	struct ip source; /* the client's address */
 	uint16_t source_port;
-	struct ip reached; /* the gateway's address to which the client may send datagrams; family 0: to none */
+	struct ip reached; /* the gateway's address to which the client may send datagrams; family 0: none */
 	enum message_form form;
 };
 
@@ -137,8 +137,8 @@ struct message_worker_associate {
 	struct ip at; /* the address that a connection has reached */
 };
 struct message_worker_associated {
-	uint16_t port;     /* of the socket; 0: there is none */
-	struct ip address; /* what the client is told, with port */
+	uint16_t port;     /* of the socket; 0: there is no socket */
+	struct ip address; /* where the client sends its datagrams, with port */
 };
 
 MESSAGE_CODEC(gateway_start);

@@ -42,10 +42,10 @@ enum message_proposal_state {
 	MESSAGE_PROPOSAL_WAITS = 0,
 	MESSAGE_PROPOSAL_APPROVED = 1, /* its rule is in force */
 	MESSAGE_PROPOSAL_REFUSED = 2,
-	MESSAGE_PROPOSAL_ENDED = 3, /* its rule was in force and is no more */
+	MESSAGE_PROPOSAL_ENDED = 3, /* its rule was in force and no longer is */
 	MESSAGE_PROPOSAL_KINDS
 };
-struct message_worker_proposal { /* the texts of struct policy_proposal, which whoever takes them checks */
+struct message_worker_proposal { /* the texts of struct policy_proposal; the receiver checks them */
 	struct slice to, methods, paths, reason;
 };
 struct message_worker_proposed {

@@ -217,13 +217,12 @@ enum message_type {
 	MESSAGE_WORKER_GRANT = 103,   /* supervisor -> worker, also before START: struct message_worker_grant; the id is
 	                                that of the request that was asked about */
 	/* supervisor <-> worker, continued: UDP sockets for clients of the gateway (SOCKS5 UDP ASSOCIATE) */
-	MESSAGE_WORKER_ASSOCIATE = 104,  /* worker -> supervisor: struct message_worker_associate */
-	MESSAGE_WORKER_ASSOCIATED = 105, /* the reply: struct message_worker_associated + fd unless port is 0 */
-	MESSAGE_WORKER_ASSOCIATE_END =
-	        106, /* worker -> supervisor, no body: the socket of one such question is closed */
+	MESSAGE_WORKER_ASSOCIATE = 104,     /* worker -> supervisor: struct message_worker_associate */
+	MESSAGE_WORKER_ASSOCIATED = 105,    /* the reply: struct message_worker_associated + fd unless port is 0 */
+	MESSAGE_WORKER_ASSOCIATE_END = 106, /* worker -> supervisor, no body: the socket of one ASSOCIATED is closed */
 	/* supervisor <-> worker, continued: rules that the sandbox proposes */
 	MESSAGE_WORKER_PROPOSAL = 107, /* worker -> supervisor: struct message_worker_proposal: the sandbox proposes a
-	                                  rule; the id is the event's */
+	                                  rule; the id is that of the request's event */
 	MESSAGE_WORKER_PROPOSED = 108, /* supervisor -> worker, also before START: struct message_worker_proposed: what
 	                                  has become of the proposal with this id */
 	MESSAGE_TYPE_COUNT

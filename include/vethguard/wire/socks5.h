@@ -55,7 +55,7 @@ struct socks5_login {
 };
 
 struct socks5_request {
-	enum socks5_command command; /* SOCKS5_DONE */
+	enum socks5_command command; /* set with SOCKS5_DONE */
 	struct slice name;           /* as sent, borrowed from the input; empty: an address */
 	struct ip address;
 	uint16_t port;           /* 0 only with SOCKS5_UDP_ASSOCIATE: the client does not know its port */
@@ -80,15 +80,15 @@ enum socks5_status socks5_request_parse(const uint8_t *p, size_t n, struct socks
 /* Writes the answer to a request. The address it names is 0.0.0.0: from where the connection is
  * made is nothing that the client needs to know. */
 void socks5_answer(enum socks5_reply reply, uint8_t out[SOCKS5_ANSWER_BYTES]);
-/* Writes the answer to an accepted UDP ASSOCIATE: the address and port that take the client's datagrams. Returns its
- * size. */
+/* Writes the answer to an accepted UDP ASSOCIATE: the address and port to which the client sends its datagrams. Returns
+ * the answer's size. */
 size_t socks5_answer_association(const struct ip *address, uint16_t port, uint8_t out[SOCKS5_ANSWER_MAX]);
 
-/* Parses the header of a whole datagram. Returns false if the datagram is to be dropped: it is cut, a fragment, has
- * reserved bytes that are not 0, or names no destination. */
+/* Parses the header of a whole datagram. Returns false if the caller has to drop the datagram: it is truncated, is a
+ * fragment, has reserved bytes that are not 0, or names no destination. */
 bool socks5_header_parse(const uint8_t *p, size_t n, struct socks5_header *out);
-/* Writes the header of a datagram for the client: where the datagram comes from, as the client has named it. name
- * empty: the address. Returns its size. */
+/* Writes the header of a datagram for the client: where the datagram comes from, as the client has named it (name, or
+ * address if name is empty). Returns the header's size. */
 size_t socks5_header_write(struct slice name, const struct ip *address, uint16_t port, uint8_t out[SOCKS5_HEADER_MAX]);
 
 #endif

@@ -2,8 +2,8 @@
 /*
  * Theory of operation: the last step of the compiler. Both hash tables are built under a fresh
  * random key, at most half full. The sections follow the header one after the other. The
- * fingerprint covers everything except the key and the tables that depend on it; of images inside
- * of this one it covers their fingerprints.
+ * fingerprint covers everything except the key and the tables that depend on it. For an image
+ * inside of this one it covers that image's fingerprint.
  */
 #include <errno.h>
 #include <stdio.h>

@@ -8,7 +8,7 @@
  *       keys: [fleet.pub, next.pub]
  *       refresh: 1m
  *
- * and the names of their files, "bundle:fleet/agent.yaml", in other sections.
+ * and, in other sections, the names of files in bundles, such as "bundle:fleet/agent.yaml".
  */
 #include <stdlib.h>
 
@@ -199,7 +199,7 @@ void config_read_bundles(struct tree *tree, const struct tree_node *list, struct
 	}
 }
 
-/* --- who names them --- */
+/* --- signers that name bundles --- */
 
 static void check_name(
         struct tree *tree, const struct config *c, const struct config_signer *s, const char *text)

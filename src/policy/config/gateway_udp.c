@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where clients of the gateway may send datagrams (SOCKS5 UDP ASSOCIATE):
+ * Reads where clients of the gateway may send datagrams (SOCKS5 UDP ASSOCIATE):
  *
  *   gateway: {..., udp_ports: 40000-40999, udp_address: 203.0.113.7}
  */
@@ -9,7 +9,7 @@
 #define UDP_PORT_MIN 1024
 #define UDP_PORTS_TEXT_MAX 11 /* "65535-65535" */
 
-/* Reads up to five digits at *at, and moves *at behind them. Returns 0 if there are none. */
+/* Reads up to five digits at *at, and moves *at past them. Returns 0 if there are none. */
 static uint32_t read_port(struct slice text, size_t *at)
 {
 	const size_t begin = *at;
@@ -20,7 +20,7 @@ static uint32_t read_port(struct slice text, size_t *at)
 	return value;
 }
 
-/* FIRST-LAST. */
+/* Reads "FIRST-LAST". */
 static void read_ports(struct tree *tree, const struct tree_node *node, struct config_gateway *g)
 {
 	char quoted[TREE_QUOTE_MAX];

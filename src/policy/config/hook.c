@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Endpoints that are told what waits for a person:
+ * Reads the endpoints that are told about questions that wait for a person:
  *
  *   ask:
  *     webhook: {url: "https://chat.example/x", key: "file:key", text: '{"text": "${id}"}'}
@@ -122,7 +122,7 @@ static void read_program(struct tree *tree, const struct tree_node *list, struct
 	}
 }
 
-/* A decider that is a program. */
+/* Reads a decider that is a program. */
 static void read_decider(struct tree *tree, const struct tree_node *map, struct config_hook *out)
 {
 	static const char *const known[] = {"program", "user", "timeout", NULL};

@@ -38,8 +38,8 @@ void config_read_signers(
         struct tree *tree, const struct tree_node *list, struct config_gateway *gateway);
 /* bundles.c */
 void config_read_bundles(struct tree *tree, const struct tree_node *list, struct config *config);
-/* Reads a path, or the name of a file in a bundle ("bundle:NAME/FILE", kept as it is), which has to
- * end with suffix. False: reported. */
+/* Reads a path, or the name of a file in a bundle: "bundle:NAME/FILE", which has to end with suffix
+ * and is kept as it is. False: reported. */
 bool config_read_path_or_bundle(struct tree *tree, const struct tree_node *node, const char *what,
         const char *suffix, char out[PATH_MAX]);
 /* Reports signers that name a bundle which is not configured. */

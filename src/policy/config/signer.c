@@ -11,7 +11,7 @@
  *         rules:
  *           - {when: {tier: gold, sub: "agent-*"}, policy: gold.yaml, vars: {tenant: org}}
  *       - {name: langsmith, issuer: https://api.smith.langchain.com, audience: ..., keys: ...,
- * callbacks: true}
+ *          callbacks: true}
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -22,7 +22,7 @@
 #include "policy/load/loader.h"
 
 #define LIFETIME_DEFAULT_S 86400u
-#define LIFETIME_CALLBACK_S 600u /* by default, of a callback's signature */
+#define LIFETIME_CALLBACK_S 600u /* the default for signatures of callbacks */
 #define LIFETIME_MIN_MS 60000
 #define LIFETIME_MAX_MS (366 * 86400000ull)
 #define REFRESH_DEFAULT_MS 300000
@@ -258,8 +258,8 @@ static void read_keys(struct tree *tree, const struct tree_node *map, struct con
 		        tree_quote(node->text, quoted));
 }
 
-/* A signer is for sessions, which its rules make, or for callbacks, which belong to sessions
- * anyway. */
+/* Reads callbacks. A signer signs tokens of sessions, which its rules make, or callbacks, each of
+ * which belongs to a session that there is already. */
 static void read_use(struct tree *tree, const struct tree_node *map, struct config_signer *s)
 {
 	static const char *const words[] = {"false", "true", NULL};

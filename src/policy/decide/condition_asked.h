@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* condition_asked: a request, and a condition of a rule whose values begin with a byte that tells
- * their type (the GIT_VALUE_*, GRPC_VALUE_* and so on of image.h). */
+/* condition_asked: a request, and a condition that a rule asks of it. Each value of the condition
+ * begins with a byte that tells its type (the GIT_VALUE_*, GRPC_VALUE_* and so on of image.h). */
 #ifndef VETHGUARD_SRC_POLICY_DECIDE_CONDITION_ASKED_H
 #define VETHGUARD_SRC_POLICY_DECIDE_CONDITION_ASKED_H
 
@@ -21,8 +21,8 @@ bool condition_has_value(const struct condition_asked *a, char type, struct slic
 /* Notes why an allow rule does not hold; see refusal_note(). Returns false. */
 bool condition_refuse(const struct condition_asked *a, enum refusal_weight weight, const char *what,
         struct slice name, const char *why);
-/* True if denies() is true for the request's path as it is written or in its shortest form
- * (reading.h). */
+/* True if denies() is true for the request's path as written, or for its shortest form (reading.h).
+ */
 bool condition_denies(const struct condition_asked *a,
         bool (*denies)(const struct condition_asked *a, struct slice path));
 

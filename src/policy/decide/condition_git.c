@@ -9,8 +9,9 @@
  * - A deny rule holds for every request of git for its repositories. If it names refs, it holds
  *   only for pushes to one of them and pushes that cannot be read, and for uploads and locks of
  *   Git LFS that name such a ref or none, or that cannot be read.
- * - The shadow of an ask rule also holds for the fetches, lists of refs and locks, and downloads of
- *   Git LFS that the ask rule asks about. Without refs it holds for nothing else.
+ * - The shadow of an ask rule holds for what a deny rule with the same refs holds for, and for the
+ *   fetches, lists of refs and locks, and downloads of Git LFS that the ask rule asks about. If it
+ *   names no refs, it holds only for these.
  *
  * The server compares the old id of each ref in a push with the ref's present id, as the protocol
  * requires. So the old ids of a push can be believed.
@@ -283,9 +284,9 @@ static bool names_repository(const struct condition_asked *a, struct slice repos
 	       any_value(a, GIT_VALUE_REPOSITORY, git_request_bare(repository, true), resembles);
 }
 
-/* True if a server may read the request as one, other than a push, an upload or a change of a lock,
- * that the ask rule asks about. Without refs an ask rule asks about no list of refs or locks that a
- * push begins with. */
+/* True if the ask rule may ask about the request, as some server reads it, although the request is
+ * no push, upload or change of a lock. A push begins with lists of refs (git-receive-pack) and of
+ * locks (verify); an ask rule without refs does not ask about those. */
 static bool may_be_asked(const struct condition_asked *a, enum git_service service)
 {
 	const struct policy_request *r = a->request;

@@ -78,7 +78,8 @@ struct asked {
 	const struct json_value *body;
 };
 
-/* A rule without models allows every model, and denies none. */
+/* True if the condition names the model. A condition without models allows every model, and denies
+ * (fold) none. */
 static bool has_model(const struct asked *a, struct slice model, bool fold)
 {
 	return condition_has_value(&a->of, LLM_VALUE_MODEL, model, fold) ||

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Decides the verdict from what a search has found, and the reason of a denial. Only a denial walks
- * all entries of its targets, to say what was missing. Nothing here allocates or fails. The layers
- * inside of the policy do not count here (decide/layers.c). */
+ * all entries of its targets, to say what was missing. Nothing here allocates or fails. The images
+ * inside of the policy's image do not count here (decide/layers.c). */
 #include "policy/decide/layers.h"
 #include "policy/decide/search.h"
 #include "vethguard/policy/registry.h"
@@ -173,8 +173,8 @@ static bool passes_through(const struct policy *policy, const struct policy_requ
 	       !needs_requests(&s, found);
 }
 
-/* A credential for a registry is for certain repositories and actions only, and the answers of its
- * token service are sealed. */
+/* Refuses a request that gets a registry's credential but asks for other repositories or actions
+ * than the credential's. Answers of the registry's token service are sealed. */
 static void decide_scope(const struct search *s, struct policy_decision *out)
 {
 	struct policy_credential credential;
@@ -195,8 +195,8 @@ static void decide_scope(const struct search *s, struct policy_decision *out)
 	out->why = why;
 }
 
-/* Decides about requests for vethguard itself, which no rule can lead elsewhere: not in mode
- * observe, and not while internal is off. Returns false for all other requests. */
+/* Decides about requests for vethguard itself. No rule can let them go to another host, not even in
+ * mode observe or with internal: off. Returns false for all other requests. */
 static bool decide_own(const struct policy *policy, const struct policy_request *request,
         struct policy_decision *out)
 {

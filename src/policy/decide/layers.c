@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Theory of operation: the policy decides first, by its own rules and the floor's deny rules, which
- * the compiler put among them. Two more decisions may follow, each by an image inside of the
- * policy's (policy/layers.c):
- * - What the policy lets pass has to match an allow rule of the floor. Mode observe does not change
- *   that.
- * - What did not simply pass is decided again by the rules of the infrastructure and the floor's
- *   deny rules alone.
- * A policy without these images pays for one comparison. Requests for vethguard itself
+ * Theory of operation: the policy decides first, by its own rules, the infrastructure's rules and
+ * the floor's deny rules, which the loader has put among them. Two more decisions may follow, each
+ * by an image inside of the policy's (policy/layers.c):
+ * - What the policy lets pass has to match an allow rule of the floor, in mode observe too. What a
+ *   rule of the infrastructure has let pass need not.
+ * - What did not simply pass (it was denied, asked about or observed) is decided again, by the
+ *   rules of the infrastructure and the floor's deny rules alone.
+ * For a policy without these images all of this costs one comparison. Requests for vethguard itself
  * (POLICY_OWN_HOST) are decided by the policy alone.
  */
 #include "policy/decide/layers.h"
@@ -26,7 +26,7 @@ static void refuse(struct policy_decision *out, enum policy_reason reason, bool 
 	        .needs_body = needs_body};
 }
 
-/* Narrows what the policy lets pass, asks about or observes. */
+/* Narrows what the policy lets pass, asks about or observes to what the floor allows. */
 static void hold_to_floor(const struct policy *floor, const struct policy_request *request,
         struct policy_decision *out)
 {
@@ -45,7 +45,7 @@ static void hold_to_floor(const struct policy *floor, const struct policy_reques
 	}
 }
 
-/* Lets pass what the infrastructure needs, whatever the policy says. */
+/* Lets pass what the infrastructure's rules allow, whatever the policy says. */
 static void let_infrastructure_pass(const struct policy *infrastructure,
         const struct policy_request *request, struct policy_decision *out)
 {

@@ -5,8 +5,8 @@
 
 #include "policy/image.h"
 
-/* Decides as policy_decide() does, by the policy's own rules, which include the floor's deny rules
- * and the infrastructure's rules. What is inside of the image does not count. */
+/* Decides as policy_decide() does, but only by the policy's own rules, among which are the floor's
+ * deny rules and the infrastructure's rules. The images inside of the policy's do not count. */
 void decide_alone(const struct policy *policy, const struct policy_request *request,
         struct policy_decision *out);
 

@@ -21,7 +21,7 @@ struct diff_claim {
 
 struct diff_side {
 	const struct policy *policy;
-	bool own_rules; /* the infrastructure's rules do not count */
+	bool own_rules; /* allow rules of the infrastructure do not count */
 	struct found found;
 	struct vec allows, denies; /* struct diff_claim */
 };

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Theory of operation: what a floor takes away from a policy is what the policy allows more than
- * the floor does, so it is a comparison of both. The new policy is compared with the floor of each
- * side, and the two lists of lines show what the change of the floor means for it. Where the floors
- * differ and no line does, the floors themselves are compared.
+ * Theory of operation: a floor takes away from a policy what the policy allows and the floor does
+ * not. So comparing the floor with the policy shows what it takes away. The new policy is compared
+ * with the old floor and with the new one, and the difference of the two lists of lines shows what
+ * the change of the floor means for the policy. If the floors differ and the lists do not, the
+ * floors themselves are compared.
  *
  * The infrastructure's rules are among the rules of the policy, so the comparison of the policies
- * shows what they allow. That nothing denies it any more is a line for each rule.
+ * shows what they allow. For each such rule that is new, one more line says that no rule of the
+ * policy can deny what it allows.
  */
 #include "policy/diff/layers.h"
 
@@ -44,8 +46,8 @@ static int add(struct policy_diff *out, bool widens, const char *begin, struct s
 	return 0;
 }
 
-/* Compares the floor of a policy with what another policy allows. Without a floor there are no
- * lines. */
+/* Compares the floor of the policy `of` with what another policy allows. Without a floor there are
+ * no lines. */
 static int compare_with_floor(
         const struct policy *of, const struct policy *policy, struct policy_diff *out)
 {
@@ -63,7 +65,7 @@ static bool has(const struct policy_diff *diff, const char *text)
 	return false;
 }
 
-/* Adds the lines that only one of both comparisons has. */
+/* Adds a line for each widening line of these that others does not have. */
 static int add_lines(const struct policy_diff *these, const struct policy_diff *others, bool widens,
         struct policy_diff *out)
 {
@@ -82,7 +84,7 @@ static int add_lines(const struct policy_diff *these, const struct policy_diff *
 	return rc;
 }
 
-/* The floors differ, and no line shows how. */
+/* Adds lines for floors that differ although no line shows how. */
 static int compare_floors(
         const struct policy *from, const struct policy *to, struct policy_diff *out)
 {

@@ -6,8 +6,8 @@
 #include "vethguard/policy/diff.h"
 #include "policy/image.h"
 
-/* Compares as policy_diff() does, without the layers inside of the policies. bounds: only what may
- * pass, whatever credential goes with it. */
+/* Compares as policy_diff() does, without the images inside of the policies. bounds: compares only
+ * what may pass, with any credential, and leaves the infrastructure's rules of `to` out. */
 int diff_alone(
         const struct policy *from, const struct policy *to, bool bounds, struct policy_diff *out);
 

@@ -56,7 +56,7 @@ void diff_text_fini(struct diff_text *text);
 /* Adds a line that concerns no destination. */
 void diff_text_note(struct diff_text *text, bool widens, bool narrows, struct slice note);
 void diff_text_modes(struct diff_text *text, enum policy_mode from, enum policy_mode to);
-/* Notes that internal: is on or off now. */
+/* Notes that internal: was switched on or off. */
 void diff_text_answers(struct diff_text *text, bool from, bool to);
 /* Notes how much of a body may be read, if conditions read bodies. */
 void diff_text_inspect(struct diff_text *text, const struct policy *from, const struct policy *to);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What every reader of a format writes with: rules, destinations, comments and faults. */
+/* Functions by which every reader of a format adds rules, destinations, comments and faults. */
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -40,7 +40,7 @@ void import_note(struct import *im, struct import_place at, const char *format, 
 
 struct import_rule *import_begin(struct import *im, bool deny)
 {
-	static struct import_rule nowhere; /* there is no memory: the import fails */
+	static struct import_rule nowhere; /* given out without memory; the import then fails */
 	struct import_rule rule = {.deny = deny, .first = im->to.n};
 
 	if (!vec_append(&im->rules, &rule, 1)) {

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Options of an E2B sandbox, in the words of each of its SDKs, or their network alone:
+ * Reads the options of an E2B sandbox, with the names of any of its SDKs, or their network alone:
  *
  *   {"allowInternetAccess": false,
  *    "network": {"allowOut": ["*.github.com", "1.1.1.1"], "denyOut": ["0.0.0.0/0"]}}
  *
- * Everything is allowed but what denyOut has, and allowOut beats denyOut. So what a policy can say
- * is allowOut; denyOut only decides about what is in neither list. A name is compared with the
- * server name of TLS on port 443 and with Host on port 80; "*.x" means every name below x.
+ * E2B allows everything that denyOut does not name, and allowOut beats denyOut. So only allowOut
+ * becomes rules: a policy refuses everything else anyway. E2B compares a name with the server name
+ * of TLS on port 443 and with Host on port 80; "*.x" means every name below x.
  */
 #include "policy/import/import.h"
 
 static const char *const network_keys[] = {"allowOut", "allow_out", "denyOut", "deny_out", "egress",
         "allowInternetAccess", "allow_internet_access", NULL};
 
-/* The value of a key in either spelling. */
+/* Returns the value of a key in either spelling, or NULL. */
 static struct tree_node *get(const struct tree_node *map, const char *camel, const char *snake)
 {
 	struct tree_node *node = tree_get(map, camel);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Hosts, ports, methods and paths as other programs write them. */
+/* Reads hosts, ports, methods, paths and lines as other programs write them. */
 #include <stdio.h>
 
 #include "policy/import/import.h"
@@ -10,7 +10,7 @@
 
 #define WRITE_HOST "write a host (example.com), a wildcard (*.example.com), an address or a network"
 
-/* Takes ":port" off the end. False after a report. */
+/* Takes ":port" off the end, if it is there. False after a report. */
 static bool take_port(struct import *im, struct import_place at, struct slice *text, uint16_t *out)
 {
 	size_t colon = text->n;
@@ -45,7 +45,7 @@ static bool is_inner(const struct ip_prefix *network)
 		last.bytes[i / 8] |= (uint8_t)(0x80 >> (i % 8));
 	if (class == IP_PUBLIC)
 		return false;
-	/* These ranges are whole, so both ends tell. */
+	/* Each of these is one range, so the network's first and last address tell. */
 	if (class == IP_LOOPBACK || class == IP_LINK_LOCAL)
 		return ip_classify(&last) == class;
 	return ip_network_means(network, &network->base);
@@ -77,7 +77,7 @@ static bool read_network(struct import *im, struct slice text, struct import_hos
 	return true;
 }
 
-/* True if the last label is a number, so that some reader takes the name for an address. */
+/* True if the last label is a number: some programs take such a name for an address. */
 static bool ends_in_number(struct slice name)
 {
 	size_t at = name.n;
@@ -158,7 +158,7 @@ bool import_path(struct import *im, struct slice pattern, bool deny, struct slic
 		        slice_equals(segment, SLICE("..")) || (segment.n == 0 && end < pattern.n) ||
 		        (!all && segment.n > 0 && memmem(segment.p, segment.n, "**", 2)))
 			return false;
-		/* "**" takes one segment at least there, and none at least in a policy. */
+		/* "**" stands for one segment or more there, and for none or more in a policy. */
 		n += (size_t)snprintf(text + n, sizeof(text) - n, "/%s%.*s",
 		        all && !deny ? "*/" : "", SLICE_ARG(segment));
 		at = end;
@@ -189,7 +189,7 @@ static bool is_space(char c)
 	return c == ' ' || c == '\t' || c == '\r';
 }
 
-/* Splits one line; quotes hold words together, and a "#" before a word begins a comment. */
+/* Splits a line into words. Quotes hold a word together, and a word's "#" begins a comment. */
 static bool split(struct import *im, struct slice text, struct import_place at,
         struct import_word words[IMPORT_WORDS_MAX], size_t *count)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Theory of operation: JSON is read as YAML, which it is but for tabs, so that every value knows
- * its line and column. Each format has a reader that adds rules and comments. What a format says
- * and is not understood is a comment if the policy is narrower for it; if the policy would be
- * wider, the rule that it belongs to is left out.
+ * Theory of operation: JSON is read by the YAML reader, so that every value knows its line and
+ * column; JSON is YAML once its tabs are spaces. Each format has a reader that adds rules and
+ * comments. Where a reader does not understand the source, it adds a comment if the policy gets
+ * narrower by that; if the policy would get wider, it leaves the rule out.
  */
 #include "policy/import/import.h"
 

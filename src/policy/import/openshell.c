@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A sandbox policy of NVIDIA OpenShell (network_policies). An endpoint becomes rules if all that
- * it says can be said: a host, ports, no protocol or tcp or rest, access or rules of method and
- * path, and deny_rules. Otherwise it is left out, with a comment. Which program may use an endpoint
- * cannot be said: the rules hold for the whole sandbox, and the comment names the programs.
+ * Reads a sandbox policy of NVIDIA OpenShell (network_policies). An endpoint becomes rules if a
+ * policy can say all that it says: a host, ports, no protocol or tcp or rest, access or rules of
+ * method and path, and deny_rules. Otherwise it is left out, with a comment. A policy cannot say
+ * which program may use an endpoint: the rules hold for the whole sandbox, and a comment names the
+ * programs.
  */
 #include <stdio.h>
 
@@ -32,7 +33,7 @@ static bool is_word(const struct tree_node *node, const char *word)
 	       slice_equals(node->text, slice_from_string(word));
 }
 
-/* The endpoint is left out. */
+/* Leaves the endpoint out, with a comment. */
 static void leave_out(struct endpoint *e, const struct tree_node *node, const char *why)
 {
 	import_note(e->im, import_at(node), "%s; the endpoint is left out", why);
@@ -132,7 +133,7 @@ static void add_destinations(struct endpoint *e)
 	}
 }
 
-/* Begins a rule for method and path. Returns false if they cannot be said. */
+/* Adds a rule for method and path. Returns false if a policy cannot say them. */
 static bool add_matcher(struct endpoint *e, const struct tree_node *map, bool deny)
 {
 	const struct tree_node *method = tree_get(map, "method"), *path = tree_get(map, "path");
@@ -194,7 +195,7 @@ static void add_rules(struct endpoint *e, struct tree_node *list, bool deny)
 	}
 }
 
-/* The rules of one endpoint are taken back if something of it cannot be said. */
+/* Adds the rules of one endpoint, or none if a policy cannot say something of it. */
 static void read_endpoint(struct import *im, const struct tree_node *node)
 {
 	const size_t rules = im->rules.n, destinations = im->to.n;

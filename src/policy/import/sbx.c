@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Commands of Docker's sbx that make a local policy, one a line, as a script has them:
+ * Reads commands of Docker's sbx that make a local policy, one a line, as a script has them:
  *
  *   sbx policy init deny-all
  *   sbx policy allow network "api.anthropic.com,**.npmjs.org:443"
@@ -8,8 +8,8 @@
  *   sbx policy deny network ads.example.com
  *
  * Deny beats allow. "*.x" means one label below x, "**.x" one or more. A host without a port means
- * every port: a policy has https and http. Where a host has a rule with methods, a rule that
- * allows the host as a whole is left out.
+ * every port; in the policy an allowed one has https and http. If a host has a rule with methods,
+ * rules that allow the host as a whole are left out.
  */
 #include <stdio.h>
 
@@ -25,9 +25,9 @@ struct command {
 
 struct sbx {
 	struct import *im;
-	struct slice scope;  /* the sandbox that rules are for, once one was named */
-	struct vec http;     /* struct slice: hosts that have rules with methods */
-	bool shut, collects; /* everything is denied; the first of two readings */
+	struct slice scope; /* the first sandbox that a line names; rules for others are left out */
+	struct vec http;    /* struct slice: hosts that have allow rules with methods */
+	bool shut, collects; /* everything is denied; the first of two readings, which fills http */
 };
 
 static struct import_place place(const struct command *c, const struct import_word *word)
@@ -35,7 +35,7 @@ static struct import_place place(const struct command *c, const struct import_wo
 	return (struct import_place){c->at.line, word->column};
 }
 
-/* Takes the next of a list with commas. */
+/* Takes the next part off a list with commas. */
 static bool next_part(struct slice *list, struct slice *out)
 {
 	const char *comma;
@@ -70,7 +70,7 @@ static bool take_methods(struct import *im, struct command *c, const struct impo
 	return true;
 }
 
-/* Takes the words behind "network". Returns false after a report. */
+/* Takes the words after "network". Returns false after a report. */
 static bool take_words(
         struct import *im, const struct import_word *words, size_t count, struct command *c)
 {
@@ -118,7 +118,7 @@ static bool has_http(const struct sbx *s, struct slice host)
 	return false;
 }
 
-/* Begins the rule of one host. Returns false if it cannot be said. */
+/* Begins the rule of one host. Returns false if a policy cannot say it. */
 static bool begin(struct sbx *s, const struct command *c)
 {
 	struct import_rule rule = {.deny = c->deny, .method_count = c->method_count};
@@ -282,7 +282,7 @@ void import_sbx(struct import *im, struct slice text)
 
 	vec_init(&s.http, sizeof(struct slice));
 	read_all(&s, text);
-	/* The first reading has noted what the second one will. */
+	/* The second reading adds the comments of the first one again. */
 	im->notes.n = im->dropped = 0;
 	s.collects = false;
 	if (!im->wrong)

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * squid.conf: acl and http_access. The first http_access line whose ACLs all match decides. A
- * policy has no order, so the lines are read in theirs and each becomes what cannot allow more:
+ * Reads squid.conf: acl and http_access. In squid the first http_access line whose ACLs all match
+ * decides. The rules of a policy have no order, so the lines are read in order, and each becomes
+ * something that cannot allow more than the line does:
  * - "deny !PORTS", "deny CONNECT !PORTS" and "deny !NAMES" bound all later lines.
  * - "allow NAMES" with ports and methods becomes allow rules: http, and https if CONNECT is among
- * the methods. What is not read (regular expressions, times) leaves the line out.
- * - "deny NAMES" becomes a deny rule for each port, whatever else the line asks for.
- * - "deny" with anything else leaves out every later line that allows, for it could be denied.
- * - Who asks (src, proxy_auth) is the sandbox: such an ACL matches, and its negation does not.
+ *   the methods. A line with an ACL that is not read (regular expressions, times) is left out.
+ * - "deny NAMES" becomes a deny rule for every port, whatever else the line asks for.
+ * - After "deny" with anything else, every line that allows is left out: its requests could be
+ *   denied.
+ * - ACLs about the client (src, proxy_auth) are taken to match the sandbox, and their negations not
+ *   to match.
  */
 #include "policy/import/squid.h"
 
@@ -18,8 +21,8 @@ struct squid {
 	struct vec acls;                                  /* struct squid_acl */
 	uint8_t shut[SQUID_PORTS], shut_tls[SQUID_PORTS]; /* 1: a line has denied the port */
 	const struct squid_acl *only;                     /* a line has denied all other names */
-	unsigned doubt; /* a line that is not understood has denied since: its number */
-	bool last_denies, over;
+	unsigned doubt; /* the first line that denies, or could, what cannot be said; 0: none */
+	bool last_denies, over; /* over: a line has denied everything */
 };
 
 /* What a line asks for. */
@@ -86,7 +89,7 @@ static bool is_only_connect(const struct squid_acl *methods)
 	return methods && methods->values.n == 1 && has_connect(methods);
 }
 
-/* Adds both forms of a domain. */
+/* Adds a domain: the name, or for ".name" the names below it and the name itself. */
 static void add_name(
         struct squid *s, const struct squid_value *v, enum policy_scheme scheme, uint16_t port)
 {
@@ -109,7 +112,8 @@ static void deny_names(struct squid *s, const struct line *l)
 		        "the line denies only some requests to these hosts; here all are denied");
 }
 
-/* Networks of which no address is dialed because a name leads to it need no rule for names. */
+/* True if no network has public addresses. Names that resolve to such an address are not dialed
+ * anyway, so rules for the networks deny as much as the line does. */
 static bool are_inner(const struct squid_acl *networks)
 {
 	for (size_t i = 0; i < networks->values.n; i++)
@@ -118,8 +122,8 @@ static bool are_inner(const struct squid_acl *networks)
 	return true;
 }
 
-/* Reads a line that denies by nothing but ports and CONNECT, or by other names. Returns false if
- * the line is another one. */
+/* Reads a line that denies only by ports and CONNECT, or all names but those of one ACL. Returns
+ * false if the line is another one. */
 static bool deny_plainly(struct squid *s, const struct line *l)
 {
 	bool connect = is_only_connect(l->methods);
@@ -159,7 +163,7 @@ static void deny(struct squid *s, const struct line *l)
 	}
 }
 
-/* Adds destinations of one scheme for each port that the line and the lines before leave open. */
+/* Adds destinations of one scheme for each port that this line and the earlier lines leave open. */
 static void allow_scheme(struct squid *s, const struct line *l, enum policy_scheme scheme)
 {
 	const uint8_t *shut = scheme == POLICY_HTTPS ? s->shut_tls : s->shut;

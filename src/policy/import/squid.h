@@ -6,7 +6,7 @@
 #include "policy/import/import.h"
 
 #define SQUID_ACLS_MAX 1024
-#define SQUID_VALUES_MAX 10000 /* of all ACLs */
+#define SQUID_VALUES_MAX 10000 /* of one ACL */
 #define SQUID_PORTS 65536
 
 enum squid_kind {
@@ -14,7 +14,7 @@ enum squid_kind {
 	SQUID_NETWORKS, /* dst */
 	SQUID_PORT,
 	SQUID_METHOD,
-	SQUID_CLIENT,  /* src and others about who asks: the sandbox counts as each of them */
+	SQUID_CLIENT,  /* src and others about the client: taken to match the sandbox */
 	SQUID_ALL,     /* every request */
 	SQUID_NOTHING, /* no request of a sandbox: those about squid itself */
 	SQUID_UNKNOWN
@@ -22,7 +22,7 @@ enum squid_kind {
 
 struct squid_value {
 	struct import_place at;
-	struct import_host host; /* NAMES, NETWORKS; BELOW: the name itself, too */
+	struct import_host host; /* NAMES, NETWORKS; IMPORT_BELOW means the name itself, too */
 	struct slice method;     /* METHOD */
 	uint16_t low, high;      /* PORT */
 };
@@ -37,7 +37,7 @@ struct squid_acl {
 /* Reads "acl NAME TYPE VALUE...". */
 void squid_read_acl(struct import *im, struct vec *acls, struct import_place at,
         const struct import_word *words, size_t count);
-/* Finds an ACL by name, also one that squid has built in; NULL: there is none. */
+/* Finds an ACL by name, among those that squid has built in too; NULL: there is none. */
 const struct squid_acl *squid_find(const struct vec *acls, struct slice name);
 void squid_free(struct vec *acls);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ACLs of squid.conf: domains, networks, ports and methods are read; who asks is taken to be the
- * sandbox; everything else is unknown, and only matters where http_access uses it. */
+/* Reads ACLs of squid.conf: domains, networks, ports and methods. ACLs about the client are taken
+ * to match the sandbox. Every other ACL is unknown, which matters only where http_access uses it.
+ */
 #include "policy/import/squid.h"
 
 static const struct {
@@ -12,7 +13,7 @@ static const struct {
         {"proxy_auth", SQUID_CLIENT}, {"ident", SQUID_CLIENT}, {"arp", SQUID_CLIENT},
         {"eui64", SQUID_CLIENT}, {"srcdomain", SQUID_CLIENT}, {NULL, SQUID_UNKNOWN}};
 
-/* Where squid's own ACLs lead: this machine, and what has no router. */
+/* The values of squid's built-in ACLs: this machine, and link-local networks. */
 #define INNER(text_)                                                                  \
 	{                                                                             \
 		.host = {.kind = IMPORT_NETWORK, .text = {text_, sizeof(text_) - 1} } \
@@ -95,7 +96,7 @@ static bool read_domain(
 	return out->kind == IMPORT_NAME || out->kind == IMPORT_BELOW;
 }
 
-/* Returns false if the value is not understood: then the whole ACL is not. */
+/* Returns false if the value is not understood; the whole ACL is unknown then. */
 static bool read_value(
         struct import *im, enum squid_kind kind, struct slice text, struct squid_value *out)
 {

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Settings of Anthropic's sandbox-runtime:
+ * Reads settings of Anthropic's sandbox-runtime:
  *
  *   {"network": {"allowedDomains": ["*.github.com", "api.example.com:443"],
  *                "deniedDomains": ["bad.example.com", "*:22"]}}
  *
  * Nothing is allowed but what is named; deny beats allow. "*.x" means every name below x. An entry
- * without a port means every port and protocol over TCP: the policy has https and http.
+ * without a port means every port and protocol over TCP; in the policy an allowed one has https and
+ * http.
  */
 #include "policy/import/import.h"
 
 static const char *const network_keys[] = {"allowedDomains", "deniedDomains", NULL};
 
-/* A denied port of all hosts. */
+/* True if the port is denied for all hosts. */
 static bool is_shut(const struct vec *ports, uint16_t port)
 {
 	for (size_t i = 0; i < ports->n; i++)
@@ -45,7 +46,7 @@ static void allow(struct import *im, const struct tree_node *node, const struct 
 		        &host, 0);
 }
 
-/* Returns false if everything is denied. */
+/* Adds what an entry denies. Returns false if everything is denied. */
 static bool deny(struct import *im, const struct tree_node *node, struct vec *shut)
 {
 	struct import_host host;
@@ -53,7 +54,7 @@ static bool deny(struct import *im, const struct tree_node *node, struct vec *sh
 
 	if (!import_text(im, node, "deniedDomains", &text) ||
 	        !import_read_host(im, import_at(node), text, true, &host))
-		/* What is not understood may be anything. */
+		/* An entry that is not understood may deny anything. */
 		return im->wrong || im->tree.wrong;
 	if (host.kind == IMPORT_ANY && !host.port)
 		return false;

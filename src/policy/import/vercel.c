@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A networkPolicy of Vercel Sandbox, alone or among options, as the SDK writes it:
+ * Reads a networkPolicy of Vercel Sandbox, alone or among options, as the SDK writes it:
  *
  *   {"allow": ["ai-gateway.vercel.sh", "*.example.com"],
  *    "subnets": {"allow": ["10.0.0.0/8"], "deny": ["10.1.0.0/16"]}}
@@ -8,8 +8,8 @@
  *   "deny-all"
  *
  * or as the API does: {"mode": "custom", "allowedDomains": [...], "allowedCIDRs": [...],
- * "deniedCIDRs": [...]}. A domain is compared with the server name of TLS. How many labels "*"
- * stands for is not documented, so such a line is a comment.
+ * "deniedCIDRs": [...]}. Vercel compares a domain with the server name of TLS. How many labels "*"
+ * stands for is not documented, so a line with it becomes a comment.
  */
 #include "policy/import/import.h"
 
@@ -43,7 +43,8 @@ static void allow_list(struct import *im, struct tree_node *list, const char *wh
 			allow_name(im, import_at(item->value), text);
 }
 
-/* Rules of a domain may only change its requests: then the domain is as open as without them. */
+/* True if the rules of a domain only change its requests, so that the domain is as open as without
+ * them. */
 static bool only_transforms(struct import *im, const struct tree_node *rules)
 {
 	char quoted[TREE_QUOTE_MAX];

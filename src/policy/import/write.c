@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Writes the rules and comments of an import as a policy. Destinations, methods and paths were
- * checked when they were read, so single quotes hold each. */
+ * checked when they were read and have no quotes, so single quotes are enough around each. */
 #include <errno.h>
 #include <stdio.h>
 
@@ -16,7 +16,7 @@ static bool has_live(const struct import *im, const struct import_rule *rule)
 
 static int write_rule(const struct import *im, const struct import_rule *rule, struct buf *out)
 {
-	/* A rule without any destination that counts is a comment as a whole. */
+	/* A rule of which all destinations are comments is a comment as a whole. */
 	const char *mark = has_live(im, rule) ? "" : "# ";
 	int rc = 0;
 

@@ -194,7 +194,7 @@ static int parse_file(struct loader *l, struct slice path, const struct load_inc
 	if (include)
 		file.label =
 		        arena_copy(&l->arena, file.is_preset ? include->preset : include->text);
-	/* Only rules of the floor's file are named as if they were. */
+	/* Only rules of the floor's file may be named floor:... or infrastructure:... */
 	if (slice_equals(file.label, SLICE("floor")) ||
 	        slice_equals(file.label, SLICE("infrastructure")))
 		file.label = arena_printf(&l->arena, "./%.*s", SLICE_ARG(file.label));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Theory of operation: a floor is one file of an organisation's own, for all policies of a machine:
+ * Theory of operation: a floor is one file of the organisation's for all policies of a machine:
  *
  *   allow: [...]           what policies may allow at most; without it, anything
  *   deny: [...]            what no policy can allow
@@ -8,10 +8,11 @@
  *   limits:, budget:       hold beside a policy's own
  *   defaults: {...}        for policies that do not say otherwise
  *
- * It is read before the policy, so that no variable, group or credential of a policy has a meaning
- * in it. The infrastructure's rules and the deny rules become the first rules of the policy. The
- * allow rules become an image inside of the policy's, and the infrastructure's rules with the deny
- * rules another one (decide/layers.c). A floor that cannot be used makes every policy fail to load.
+ * The floor is read before the policy, so that no variable, group or credential of the policy has a
+ * meaning in it. The infrastructure's rules and the floor's deny rules become the first rules of
+ * the policy. The floor's allow rules become an image inside of the policy's; the infrastructure's
+ * rules and the floor's deny rules become another (decide/layers.c). If a floor cannot be used, no
+ * policy loads.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -46,7 +47,7 @@ static void check_top(struct tree *tree)
 		tree_check_keys(tree, defaults, default_keys, NULL);
 }
 
-/* The floor's own limits, which hold beside a policy's. */
+/* Loads the floor's own limits, which hold beside a policy's. */
 static void load_floor_limits(struct loader *l, struct tree *tree)
 {
 	size_t before = l->model.limit_count;
@@ -64,7 +65,7 @@ static void load_floor_rules(struct loader *l, struct tree *tree)
 	load_rules(l, &l->floor, "allow");
 	l->floor_rules = l->model.rules;
 	l->model.rules = none;
-	/* What is in another image may have the same name. */
+	/* The allow rules go into an image of their own, so other rules may have their names. */
 	intern_fini(&l->rule_names);
 	intern_init(&l->rule_names);
 	l->name_rules.n = 0;

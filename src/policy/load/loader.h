@@ -53,9 +53,9 @@ struct loader {
 	struct intern paths, group_names, rule_names, credential_names;
 	struct load_file floor; /* its tree has no root: there is no floor */
 	struct vec floor_rules; /* struct model_rule: the floor's allow rules */
-	bool bounded;           /* the floor has allow rules, be it none */
-	size_t infrastructure;  /* the first rules of the model are the infrastructure's and the
-	                           floor's denies: so many */
+	bool bounded;           /* the floor has allow:, perhaps with an empty list */
+	size_t infrastructure;  /* how many of the model's first rules are the infrastructure's
+	                           rules and the floor's deny rules */
 	bool wrong;             /* a fault was reported */
 };
 
@@ -119,15 +119,17 @@ void load_placeholder(
 void load_credentials(struct loader *l, struct load_file *file);
 /* key: "allow", "ask" or "deny". */
 void load_rules(struct loader *l, struct load_file *file, const char *key);
-/* load/floor.c: reads the floor's file and its rules. Call this before anything else is read, so
- * that nothing of a policy has a meaning in it. Returns 0 or -ENOMEM; faults are reported. */
+/* load/floor.c: reads the floor's file, its rules and limits. Call this before anything else is
+ * read, so that nothing of a policy has a meaning in it. Returns 0 or -ENOMEM; faults are reported.
+ */
 int load_floor(struct loader *l);
-/* Applies what the floor says about policies that say nothing else: mode, inspect, on_leak, dlp,
- * and limits if the policy's main file has none. */
+/* Applies the floor's defaults: mode, inspect, on_leak, dlp and internal, over which load_top() of
+ * the main file writes, and limits and budget, each only if the main file has none. */
 void load_floor_defaults(struct loader *l, const struct tree_node *main);
-/* Compiles the parts of the floor that are images of their own. Returns as policy_compile(). */
+/* Compiles the parts of the floor that are images of their own. Returns what policy_compile() does.
+ */
 int load_floor_compile(struct loader *l);
-/* load/top.c: reads mode, inspect, on_leak and dlp of a mapping, as far as it has them. */
+/* load/top.c: reads mode, inspect, on_leak, dlp and internal of a mapping, if it has them. */
 void load_top(struct loader *l, struct tree *tree, const struct tree_node *map);
 /* load/files.c: checks "vethguard: 1". */
 void load_check_version(struct tree *tree);

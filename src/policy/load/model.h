@@ -130,7 +130,7 @@ struct model_limit {
 	struct slice shared; /* as struct policy_limit */
 };
 
-/* An image that is put into another one, whole. */
+/* A whole image that is put into another one. */
 struct model_inner {
 	uint8_t *image; /* owned by the loader; NULL: none */
 	size_t size;
@@ -138,7 +138,7 @@ struct model_inner {
 
 struct model {
 	struct arena *arena;
-	struct model_inner floor, infrastructure; /* as SECTION_FLOOR and SECTION_INFRASTRUCTURE */
+	struct model_inner floor, infrastructure; /* for SECTION_FLOOR and SECTION_INFRASTRUCTURE */
 	struct diag_list *diags;
 	struct slice name;
 	enum policy_mode mode;

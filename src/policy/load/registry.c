@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What goes with inject: docker-registry: the token service, and the repositories and actions for
- * which the login may be used. Nothing of it is guessed, because the registry's challenge, which
- * names all of this to clients, is not believed.
+ * Reads what goes with inject: docker-registry: the token service, and the repositories and actions
+ * for which the login may be used. The policy has to say all of this, because the registry's
+ * challenge, which says it to clients, is not believed.
  */
 #include "policy/load/source.h"
 #include "vethguard/policy/registry.h"
@@ -12,7 +12,7 @@
 
 static const char realm_example[] = "realm: https://auth.docker.io/token";
 
-/* The URL with its path in canonical form. */
+/* Writes the token service's URL, with its path in canonical form. */
 static void take_realm(struct tree *tree, const struct tree_node *map, struct slice *out)
 {
 	const struct tree_node *node = tree_get(map, "realm");

@@ -18,7 +18,7 @@ static const char *const ask_keys[] = {"name", "to", "ports", "methods", "paths"
 static const char *const deny_keys[] = {"name", "to", "ports", "methods", "paths", "reason",
         "except", "query", "headers", "form", "json", "jsonrpc", "mcp", "graphql", "llm", "git",
         "grpc", NULL};
-/* Of a floor: its allow rules and those of the infrastructure. */
+/* Keys of a floor's rules under allow: and infrastructure:. */
 static const char *const floor_keys[] = {"name", "to", "ports", "methods", "paths", "tls",
         "upgrade", "query", "headers", "form", "json", "jsonrpc", "mcp", "graphql", "llm", "git",
         "grpc", NULL};
@@ -136,7 +136,7 @@ static void take_reason(struct rule_parse *p, struct tree_node *node)
 	tree_text(p->tree, &flat, "reason", REASON_MAX, &p->rule.reason);
 }
 
-/* Names such as "deny[2]", "team.yaml:allow[0]" and "floor:deny[0]". */
+/* Makes names such as "deny[2]", "team.yaml:allow[0]" and "floor:deny[0]". */
 static struct slice default_name(struct rule_parse *p, struct slice label, size_t index)
 {
 	if (p->rule.layer != POLICY_LAYER_POLICY)

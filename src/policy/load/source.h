@@ -29,7 +29,7 @@ void load_places(struct tree *tree, const struct tree_node *map, struct policy_c
 void load_hmac(struct tree *tree, const struct tree_node *map, struct policy_credential *out);
 /* registry.c: reads what goes with inject: docker-registry, except username. */
 void load_registry(struct tree *tree, const struct tree_node *map, struct policy_credential *out);
-/* Notes registries whose token service no rule allows. */
+/* Notes credentials whose token service no rule with the credential allows. */
 void load_registry_note(
         const struct model *model, const uint8_t *image, size_t size, struct diag_list *notes);
 

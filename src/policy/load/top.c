@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The keys that say something about all requests of a policy. A floor has them under defaults:. */
+/* Reads the keys that concern all requests of a policy. A floor has them under defaults:. */
 #include "policy/load/dlp.h"
 #include "policy/load/loader.h"
 #include "vethguard/policy/body.h"
