@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The sentence about an answer without success: the service's reason, and nothing of what was sent.
- *  */
+/* The sentence about an answer without success: the service's reason, and nothing that was sent. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>

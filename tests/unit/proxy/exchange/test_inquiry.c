@@ -333,8 +333,7 @@ static void test_a_flood(void **state)
 	assert_true(refused);
 }
 
-/* A request whose body could be read as a second request gets one answer, and its body gets none.
- *  */
+/* A request whose body could be read as a second request gets one answer, its body gets none. */
 static void test_smuggling(void **state)
 {
 	struct peer *c = proxy_client(&w);
