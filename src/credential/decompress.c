@@ -2,9 +2,10 @@
 /*
  * Theory of operation: a library decompresses directly into room reserved at the end of out, and
  * per call never more than the caller's limit leaves, so a decompression bomb costs only as much
- * memory as the caller drains. What all of the input may become is bounded as well
+ * memory as the caller drains. The input's length bounds the length of the whole output as well
  * (INFLATED_RATIO). After the end of a gzip member or a zstd frame the next byte must begin another
- * one (RFC 1952 section 2.2, RFC 8878 section 3); other streams end once.
+ * one (RFC 1952 section 2.2, RFC 8878 section 3); after the end of another stream nothing may
+ * follow.
  */
 #include "vethguard/credential/decompress.h"
 
@@ -110,7 +111,7 @@ static size_t step_room(const struct buf *out, size_t out_limit)
 	return left < STEP_MAX ? left : STEP_MAX;
 }
 
-/* True if a step could do something. */
+/* True if a step could take input, or give output that the decoder still holds. */
 static bool can_go_on(const struct decompress *u, const struct decompress_io *io)
 {
 	return io->in_n || (u->state == DECOMPRESS_MEMBER && u->full);
@@ -127,7 +128,7 @@ int decompress_feed(struct decompress *u, const uint8_t *p, size_t n, size_t *us
 		return u->failure;
 	while (rc == 0 && out->len < out_limit && out->len < out->max && can_go_on(u, &io)) {
 		if (u->state == DECOMPRESS_ENDED && !u->format->repeats)
-			rc = -EBADMSG; /* more than the stream */
+			rc = -EBADMSG; /* bytes after the stream's end */
 		else
 			rc = take_step(u, &io, out, step_room(out, out_limit));
 	}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * br, by libbrotlidec. Its "large window" format, which is not RFC 7932's, stays off, and no
- * dictionary is given to it but the one of RFC 7932.
+ * br, by libbrotlidec. Its "large window" format, which RFC 7932 does not have, stays off. It gets
+ * no dictionary besides that of RFC 7932.
  */
 #include <brotli/decode.h>
 #include <errno.h>

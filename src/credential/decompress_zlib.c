@@ -125,8 +125,7 @@ static int step_deflate(void *decoder, struct decompress_io *io)
 	rc = inflate_step(d, &kept);
 	io->out = kept.out;
 	io->out_n = kept.out_n;
-	if (kept.in_n) /* two bytes fit in zlib's own memory; a stream that ends before is damaged
-	                */
+	if (kept.in_n) /* zlib keeps both bytes, unless the stream ends before: it is damaged */
 		return -EBADMSG;
 	return rc;
 }

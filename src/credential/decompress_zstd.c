@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * zstd, by libzstd. The library may have been built with the formats before version 0.8, whose
- * frames have other magic numbers: each frame's first four bytes are looked at before the library
- * sees them. A frame that needs a dictionary is refused by the library, which has none; one whose
- * window is larger than DECOMPRESS_ZSTD_WINDOW_LOG says, too.
+ * frames have other magic numbers. So this file checks each frame's first four bytes before the
+ * library sees them. The library refuses a frame that needs a dictionary, because it has none, and
+ * a frame whose window is larger than DECOMPRESS_ZSTD_WINDOW_LOG says.
  *
  * ZSTD_createDCtx_advanced(), which takes the functions that allocate, is outside of what the
- * library calls stable; it has been as it is since version 1.0.
+ * library calls stable, but has not changed since version 1.0.
  */
 #define ZSTD_STATIC_LINKING_ONLY
 #include <errno.h>

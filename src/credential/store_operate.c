@@ -112,7 +112,8 @@ static int seal_here(
 	return rc;
 }
 
-/* docker-registry: only this worker keeps the tokens. */
+/* docker-registry: adds the token to the slot's jar, which no other worker gets. Returns 0 or
+ * -errno. */
 static int seal_in_slot(struct slot *slot, const struct jar_token *token)
 {
 	struct credential_value *made;

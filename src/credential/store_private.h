@@ -27,7 +27,7 @@ struct slot {
 	char error[STORE_ERROR_MAX];
 	struct list waiting; /* struct credential_wait */
 	/* docker-registry: the tokens that the token service gave. They stay while values come and
-	 * go; a client whose token is gone gets another one. */
+	 * go. A client whose token is no longer here asks for another one. */
 	struct secret jar;
 };
 

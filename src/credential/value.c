@@ -47,7 +47,8 @@ static struct mask *compile_mask(const struct policy_credential *credential, str
 	return mask;
 }
 
-/* docker-registry: the mask hides the login that goes to the token service, and its tokens. */
+/* docker-registry: the mask hides the login for the token service, and the tokens that the service
+ * gave. */
 static struct mask *compile_registry_mask(const struct credential_value *value)
 {
 	struct slice secrets[JAR_TOKENS_MAX + 2], scheme = SLICE("Basic ");
@@ -92,7 +93,7 @@ struct credential_value *value_with_jar(const struct credential_value *value, st
 }
 
 /* Takes what logins gave, which may be nothing. Returns NULL, or why it cannot be used. Keys that
- * sign are never sent, so nothing is masked. */
+ * sign (sigv4) are never sent, so they need no mask. */
 static const char *take_jar(struct credential_value *value,
         const struct policy_credential *credential, struct slice bytes)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fetched: a value that a service gave out, with what the service says of it. */
+/* fetched: a value that a service gave out, and what the service says about it. */
 #ifndef VETHGUARD_SRC_FETCH_FETCHED_H
 #define VETHGUARD_SRC_FETCH_FETCHED_H
 
@@ -22,16 +22,16 @@ struct fetched {
 /* Takes a string of the answer as the value. Returns false with a sentence that calls it name. */
 bool fetched_take(
         const json_t *string, const char *name, struct fetched *out, char fault[HTTPS_TEXT_MAX]);
-/* Takes the secret that a service keeps: all of it, or, with the argument "field", that text of the
- * JSON object that the secret is. */
+/* Takes the secret that a service keeps as the value. If the request has the argument "field", the
+ * secret is a JSON object, and the value is its text that the argument names. */
 bool fetched_take_secret(const struct fetch_request *request, struct slice secret,
         struct fetched *out, char fault[HTTPS_TEXT_MAX]);
-/* Takes when the value ends ("2026-11-25T22:00:00Z", also with fractions of a second) from an
- * answer that came just now; anything else means that none is told. */
+/* Takes the time at which the value ends ("2026-11-25T22:00:00Z", also with fractions of a second)
+ * from an answer that came just now; any other text means that the service tells none. */
 void fetched_ends(struct fetched *out, const char *when);
-/* Puts who has failed before a sentence: the service of a login, for example. */
+/* Puts before the sentence in fault who has failed, for example the service of a login. */
 void fetched_blame(const char *who, char fault[HTTPS_TEXT_MAX]);
-/* Takes a number of seconds as the lifetime; anything else means that none is told. */
+/* Takes a number of seconds as the lifetime; anything else means that the service tells none. */
 void fetched_lives(struct fetched *out, const json_t *seconds);
 
 #endif

@@ -71,7 +71,7 @@ static void repeats_more(struct slice text, struct slice sent, size_t *most)
 		*most = n;
 }
 
-/* The same for all that was sent. */
+/* Same for everything that was sent: returns the longest. */
 static size_t repeats_any(const struct https_sent *sent, struct slice text)
 {
 	const char *const *fields = sent->call->fields;
@@ -85,7 +85,8 @@ static size_t repeats_any(const struct https_sent *sent, struct slice text)
 	return most;
 }
 
-/* Copies what is printable and was not sent; the supervisor escapes what is left. */
+/* Copies text to out, with *** for what was sent and ? for control characters. The supervisor
+ * escapes the rest. */
 static void copy_plain(const struct https_sent *sent, struct slice text, char *out, size_t out_size)
 {
 	size_t n = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* https_fault: what an answer without success is told as: a sentence for the operator. */
+/* https_fault: the sentence for the operator about an answer without success. */
 #ifndef VETHGUARD_SRC_FETCH_HTTPS_FAULT_H
 #define VETHGUARD_SRC_FETCH_HTTPS_FAULT_H
 
@@ -21,8 +21,8 @@ struct https_sent {
 
 /* True if the service wants fewer requests. */
 bool https_fault_is_throttled(const struct https_answer *answer);
-/* Writes what went wrong. Of the answer it has what a service says of an error in its documented
- * members, without what was sent. */
+/* Writes what went wrong. Of the answer's text it shows only what a service says about an error in
+ * its documented members, without anything that was sent. */
 void https_fault_explain(const struct https_answer *answer, const struct https_sent *sent,
         char fault[HTTPS_TEXT_MAX]);
 

@@ -9,7 +9,7 @@
 #include "vethguard/base/wiped.h"
 #include "vethguard/tls/jwt.h"
 
-/* libcurl may ask for memory of no bytes, which is not NULL. */
+/* libcurl may ask for 0 bytes, and takes NULL for a failure. */
 static void *resize(void *p, size_t n)
 {
 	return wiped_realloc(p, n ? n : 1);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* libraries: the libraries of this program hold secrets in memory of their own. */
+/* libraries: makes this program's libraries, which hold secrets in memory of their own, wipe it. */
 #ifndef VETHGUARD_SRC_FETCH_LIBRARIES_H
 #define VETHGUARD_SRC_FETCH_LIBRARIES_H
 

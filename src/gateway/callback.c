@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Questions of other proxies about requests (wire/callback.h), at addresses of their own. A
- * question proves its session with a token that opens nothing else, or with a client certificate: a
- * sandbox that has a session's token cannot ask for the session's credentials.
+ * Answers questions of other proxies about requests (wire/callback.h), on listeners of their own. A
+ * question proves its session with a token that opens nothing else, or with a client certificate.
+ * So a sandbox that has the token of an ordinary session cannot ask for credentials.
  *
  * A question by path becomes the head of its request, and its body passes as it comes. LangSmith's
- * callback is read in three steps, each only after the one before: the token, the signature in its
- * head, and its body, whose hash the signature names. A signature is good once (replay.c).
+ * callback is read in three steps, each only after the one before has succeeded: the token, the
+ * signature in its head, and its body, whose hash the signature names. A signature is good once
+ * (replay.c).
  */
 #include <errno.h>
 
@@ -22,7 +23,7 @@ static const char second[] = "the token appears in a second place";
 
 enum found { FOUND, FOUND_NOTHING, FOUND_WRONG };
 
-/* Finds the session of the question's token, or of the client's certificate. */
+/* Finds the session by the question's token or, if there is none, by the client's certificate. */
 static enum found find(const struct visitor *c, const struct callback *q, struct session **out)
 {
 	if (q->token.n && q->token.n <= PROXY_PROOF_MAX)
@@ -32,7 +33,8 @@ static enum found find(const struct visitor *c, const struct callback *q, struct
 	return *out ? FOUND : q->token.n ? FOUND_WRONG : FOUND_NOTHING;
 }
 
-/* Puts the hash that the signature names into c->signed_hash. Returns why it does not, or NULL. */
+/* Puts the body's hash into c->signed_hash and the expiry into c->signed_until_ms, as the claims
+ * say. Returns NULL, or what is wrong. */
 static const char *read_claims(struct visitor *c, const struct signed_claims *claims)
 {
 	const struct json_tree *tree = &claims->tree;
@@ -78,8 +80,8 @@ static bool is_signed(struct visitor *c, struct slice signature)
 
 /* --- a question by path --- */
 
-/* Puts the head of the request into c->back.unsent. Returns 0; -EBADMSG: the token is in it; or
- * -errno. */
+/* Appends the request's head to c->back.unsent. Returns 0; -EBADMSG if the token is in that head;
+ * or another -errno. */
 static int write_check(struct visitor *c, const struct proxy_head *head, const struct callback *q)
 {
 	const uint8_t *p = buf_bytes(&c->in);
@@ -138,7 +140,8 @@ void visitor_forget_body(struct visitor *c)
 	c->body_n = 0;
 }
 
-/* Makes room for the whole body in c->in. */
+/* Makes room for the whole body in c->in. Returns false beyond GATEWAY_CALLBACK_BYTES, or without
+ * memory. */
 static bool make_room(struct visitor *c, size_t n)
 {
 	struct gateway *g = c->gateway;
@@ -174,8 +177,8 @@ static void begin_body(struct visitor *c, const struct proxy_head *head, struct 
 	loop_deadline_set(&c->gateway->waits[WAIT_PROOF], &c->deadline);
 }
 
-/* Returns NULL if the body is the one that was signed, and the signature is used for the first
- * time. */
+/* Returns NULL if the body is the one that was signed and the signature was not used before;
+ * otherwise what is wrong. */
 static const char *check_body(struct visitor *c, struct slice body)
 {
 	uint8_t hash[DIGEST_SHA256_BYTES];

@@ -80,12 +80,13 @@ void sessions_end(struct gateway *g, uint64_t id);
 void sessions_free(struct gateway *g);
 /* Returns the session whose token this is and which may come from this address, or NULL. */
 struct session *sessions_find(struct gateway *g, struct slice token, const struct ip *source);
-/* The same for a session for questions of other proxies, which the function above never returns. */
+/* Same, but only for sessions for questions of other proxies, which sessions_find() never
+ * returns. */
 struct session *sessions_find_asking(
         struct gateway *g, struct slice token, const struct ip *source);
 /* Returns the session whose client certificate has this hash (SHA-256 of the DER) and which may
- * come from this address, or NULL. callback: one for questions of other proxies; else one for
- * anything else. */
+ * come from this address, or NULL. callback: true finds only sessions for questions of other
+ * proxies, false only the others. */
 struct session *sessions_find_certificate(struct gateway *g,
         const uint8_t hash[MESSAGE_TOKEN_HASH_BYTES], const struct ip *source, bool callback);
 /* Returns the session that this address proves, or NULL. */
@@ -132,8 +133,8 @@ struct used_signature {
 	int64_t until_ms; /* clock_real_ms() */
 };
 
-/* Notes that the signature with this hash is used, until it expires. Returns false if it was used
- * before, or cannot be noted. */
+/* Remembers until until_ms (clock_real_ms()) that the signature with this hash was used. Returns
+ * false if it was used before, or if there is no room or memory to remember it. */
 bool replay_take(struct gateway *g, const uint8_t hash[MESSAGE_TOKEN_HASH_BYTES], int64_t until_ms);
 void replay_free(struct gateway *g);
 

@@ -30,8 +30,8 @@ bool visitor_take_in(struct visitor *c)
 	return false;
 }
 
-/* The address to which a client of SOCKS5 may send datagrams: the one that its connection has
- * reached. */
+/* Returns the address to which a client of SOCKS5 may send datagrams: the local one of its
+ * connection. Returns none for other clients, and behind a load balancer. */
 static struct ip reached(const struct visitor *c)
 {
 	struct sockaddr_storage at = {0};
@@ -43,7 +43,8 @@ static struct ip reached(const struct visitor *c)
 	return ip_from_sockaddr((struct sockaddr *)&at, &port);
 }
 
-/* Another proxy's request is never sent from here, so nothing follows its upgrade. */
+/* A question never becomes a tunnel: the other proxy sends the request, and what follows an
+ * upgrade. */
 void visitor_consume_head(struct visitor *c, const struct proxy_head *head, enum message_form form)
 {
 	secret_wipe(buf_bytes(&c->in), head->used);

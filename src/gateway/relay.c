@@ -181,7 +181,7 @@ static bool pump_out(struct visitor *c, bool *more)
 		skip = swallow(b, (size_t)got);
 		if ((size_t)got > skip && !front_write(&c->front, plain + skip, (size_t)got - skip))
 			return false;
-		if (message_form_is_asked(c->form) && got) /* it may have a credential in it */
+		if (message_form_is_asked(c->form) && got) /* the answer may hold a credential */
 			secret_wipe(plain, (size_t)got);
 	}
 	return true;

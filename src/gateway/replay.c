@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Signatures of callbacks that were used, by the hash of their text, until they have expired. When
- * there is no room for another one, its callback is refused. Each gateway remembers its own.
+ * Remembers which signatures of callbacks were used, by the SHA-256 of their text, until they
+ * expire. If there is no room for another one, its callback is refused. Each gateway process
+ * remembers only the signatures that it has taken itself.
  */
 #include <stdlib.h>
 
@@ -14,7 +15,7 @@ static void forget(struct gateway *g, struct used_signature *u)
 	free(u);
 }
 
-/* Forgets the oldest ones that have expired. */
+/* Forgets expired signatures, the oldest first, up to the first one that has not expired. */
 static void sweep(struct gateway *g)
 {
 	const int64_t now_ms = clock_real_ms();

@@ -105,8 +105,8 @@ struct visitor {
 	bool balanced; /* it came by a load balancer, which passes no datagrams on */
 	bool socks;
 	bool callback; /* on a listener for questions of other proxies */
-	size_t body_n; /* BODY: how long it is */
-	uint8_t signed_hash[MESSAGE_TOKEN_HASH_BYTES]; /* BODY: what its SHA-256 has to be */
+	size_t body_n; /* BODY: the body's length */
+	uint8_t signed_hash[MESSAGE_TOKEN_HASH_BYTES]; /* BODY: the SHA-256 that was signed */
 	int64_t signed_until_ms;                       /* BODY: when its signature expires */
 	bool transparent;       /* on a listener for transparent TLS: its address is its proof */
 	bool tls_inside;        /* its bytes are transparent TLS (hello.c) */
@@ -168,9 +168,9 @@ bool visitor_login(struct visitor *c);
 bool visitor_take_in(struct visitor *c);
 /* proof.c. Returns the session that the client's certificate proves, or NULL. */
 struct session *visitor_certified(const struct visitor *c);
-/* The session is proved: the connection belongs to it, and ends with it. */
+/* Notes that the client has proved session s, with which the connection ends. */
 void visitor_belong(struct visitor *c, struct session *s);
-/* The same, and asks for its worker, which will get the bytes in c->back.unsent. */
+/* Same, and asks for the session's worker, which will get the bytes in c->back.unsent. */
 void visitor_prove(struct visitor *c, struct session *s);
 /* Refuses a wrong proof. The answer waits, for the same time whatever is wrong with the proof. */
 void visitor_refuse(struct visitor *c);
@@ -197,15 +197,17 @@ void visitor_hello_answered(struct visitor *c, const uint8_t *p, size_t n);
 void visitor_alert(struct visitor *c, uint8_t description);
 /* request.c: a handler, as above. */
 bool visitor_head(struct visitor *c);
-/* proof.c. Drops a head that was read and written onward; what follows it stays in c->in. */
+/* proof.c. Wipes and drops the head at the start of c->in; what follows it stays. Notes the form,
+ * and how the connection goes on. */
 void visitor_consume_head(struct visitor *c, const struct proxy_head *head, enum message_form form);
-/* callback.c: what follows a head on a listener for questions of other proxies. */
+/* callback.c. Takes a whole head on a listener for questions of other proxies. */
 void visitor_question(struct visitor *c, const struct proxy_head *head);
-/* The same on a kept connection. Returns true if it is in c->back.unsent. */
+/* Takes the next head on a kept connection. Returns true if its request's head is in
+ * c->back.unsent; false if it has to begin a new connection. */
 bool visitor_next_question(struct visitor *c, const struct proxy_head *head);
 /* callback.c: a handler, as above. */
 bool visitor_body(struct visitor *c);
-/* No body is being received any more. */
+/* Gives back the room of GATEWAY_CALLBACK_BYTES that c's body takes. */
 void visitor_forget_body(struct visitor *c);
 /* The result for the next head on a kept connection. */
 enum next_request {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Heads of questions, and the head of the request that a question by path is about. */
+/* Parses heads of questions, and writes the head of the request that a question by path means. */
 #include "vethguard/wire/callback.h"
 
 #define TOKEN_FIELD "x-vethguard-token"
@@ -7,7 +7,7 @@
 #define PARTIAL_FIELD "x-envoy-auth-partial-body"
 #define LANGSMITH_PATH "/callback/langsmith"
 
-/* The fields of a question that are not the request's. */
+/* Fields that belong to the question and not to its request. */
 static const struct slice own_fields[] = {{"host", 4}, {"proxy-authorization", 19},
         {TOKEN_FIELD, sizeof(TOKEN_FIELD) - 1}, {SIGNATURE_FIELD, sizeof(SIGNATURE_FIELD) - 1},
         {PARTIAL_FIELD, sizeof(PARTIAL_FIELD) - 1}};
@@ -17,7 +17,8 @@ static struct slice value_of(struct slice line, struct slice name)
 	return slice_trim(slice_of(line.p + name.n + 1, line.n - name.n - 3));
 }
 
-/* Notes what a question has in its own fields. partial: the body was cut off. */
+/* Reads the question's own fields into *out. Sets *partial if the body was cut off. Returns NULL,
+ * or what is wrong. */
 static const char *read_fields(
         const uint8_t *p, const struct proxy_head *head, struct callback *out, bool *partial)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The JSON about a request that LangSmith's proxy sends (full_request), and the request written
- * from it. The URL says what the request is; host, port, scheme and path beside it have to agree.
- * Fields about the connection are left out, and framing is written anew.
+ * Reads the JSON about a request that LangSmith's proxy sends (full_request), and writes the
+ * request from it. The URL says what the request is; host, port, scheme and path beside it have to
+ * agree. Fields about the connection are left out, and framing is written anew.
  */
 #include "vethguard/base/base64.h"
 #include "vethguard/policy/json_find.h"
@@ -32,7 +32,8 @@ static bool string(const struct described *d, struct slice path, struct slice *o
 
 /* --- the URL --- */
 
-/* True if nothing in s could end a request line, or begin another part of the URL. */
+/* True if s has only visible ASCII without '#': nothing that ends a request line or begins a
+ * fragment. */
 static bool is_plain(struct slice s)
 {
 	for (size_t i = 0; i < s.n; i++)
@@ -53,7 +54,8 @@ static bool is_same_host(const struct url_authority *a, struct slice text, uint1
 	       slice_equals(slice_of(a->host, a->host_n), slice_of(b.host, b.host_n));
 }
 
-/* The path beside the URL is compared where neither has escapes: it may be the decoded one. */
+/* Compares the path beside the URL, unless the URL's path has escapes: then the other path may be
+ * the decoded one. */
 static bool is_same_path(const struct described *d)
 {
 	struct slice path;
@@ -139,7 +141,8 @@ static const char *write_field(struct slice name, struct slice value, struct buf
 	return put(out, parts, sizeof(parts) / sizeof(*parts)) ? no_memory : NULL;
 }
 
-/* The same name in other letters could be read as the same field, or as another one. */
+/* True if an earlier name differs only in the case of its letters: it could be read as the same
+ * field, or as another one. */
 static bool is_twice(const struct described *d, uint32_t at, struct slice name)
 {
 	for (uint32_t i = (uint32_t)(d->headers - d->tree->values) + 1; i < at;
@@ -217,7 +220,7 @@ static const char *write_body(const struct described *d, struct buf *out)
 
 	if (d->cut)
 		return buf_append_slice(out, SLICE("\r\n")) ? no_memory : NULL;
-	/* Decoded twice: its length stands before it. */
+	/* The body is decoded twice, because its length comes before it. */
 	p = buf_reserve(out, room);
 	n = p ? base64_decode(d->body, BASE64_STRICT, p, room) : 0;
 	if (!p)

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Theory of operation: commas divide both challenges and the parameters of a challenge. A word with
- * "=" behind it, which is not the end of the element, is a parameter of the present challenge; any
- * other word is the scheme of the next one. One cursor walks over the text, and nothing is read
- * twice except such a word.
+ * Theory of operation: commas divide both challenges and the parameters of a challenge. A word that
+ * "=" and a value follow is a parameter of the present challenge; any other word is the scheme of
+ * the next one. One cursor walks over the text, and nothing is read twice except such a word.
  */
 #include "vethguard/wire/challenge.h"
 
@@ -27,7 +26,7 @@ static struct slice without(struct slice s, size_t n)
 	return slice_of(s.p + n, s.n - n);
 }
 
-/* Skips blanks, and commas too if the list's next element is looked for. */
+/* Skips blanks; if commas is set, also the commas before the list's next element. */
 static struct slice skip(struct slice s, bool commas)
 {
 	while (s.n && (*s.p == ' ' || *s.p == '\t' || (commas && *s.p == ',')))
@@ -69,8 +68,8 @@ static bool take_name(struct slice *rest, struct slice *name)
 	return true;
 }
 
-/* Takes a quoted string off s. Writes at most max bytes of it; out NULL: none. Returns the length,
- * or -EBADMSG. */
+/* Takes a quoted string off s, and writes it to out, which has max bytes, without quotes and
+ * escapes. out NULL: nothing is written, and there is no bound. Returns the length, or -EBADMSG. */
 static ssize_t take_quoted(struct slice *s, char *out, size_t max)
 {
 	size_t n = 0;
@@ -96,7 +95,7 @@ static ssize_t take_quoted(struct slice *s, char *out, size_t max)
 	return (ssize_t)n;
 }
 
-/* Takes the value of a parameter off s; keeps it if it is the realm. */
+/* Takes the value of a parameter off s, and keeps it if it is the realm. Returns 0 or -EBADMSG. */
 static int take_value(struct slice *s, bool is_realm, struct challenge *out)
 {
 	char *text = is_realm ? out->text : NULL;

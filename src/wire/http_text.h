@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * http_text: the texts of which the heads of HTTP are made, for the parsers of this module. Lines
- * of HTTP/1.1 end with CR LF only; there is no folding.
+ * http_text: reads the lines, fields and values of HTTP heads, for the parsers of this module.
+ * Lines of HTTP/1.1 end with CR LF only; there is no folding.
  */
 #ifndef VETHGUARD_SRC_WIRE_HTTP_TEXT_H
 #define VETHGUARD_SRC_WIRE_HTTP_TEXT_H
@@ -19,8 +19,7 @@ struct slice http_text_take_line(struct slice *rest);
  * malformed. */
 bool http_text_read_field(struct slice line, struct slice *name, struct slice *value);
 /* True for a field's value: visible ASCII, space, tab and bytes from 0x80 on (RFC 9110
- * section 5.5).
- */
+ * section 5.5). */
 bool http_text_is_value(struct slice s);
 /* True for visible ASCII, at least one character. */
 bool http_text_is_visible(struct slice s);

@@ -62,7 +62,7 @@ static void gateway_session_end_fields(struct codec *c, struct message_gateway_s
 }
 CODEC_PAIR(gateway_session_end)
 
-/* An address that there always is. */
+/* An address that must not be missing. */
 static struct ip client_field(struct codec *c, struct ip v)
 {
 	v = codec_ip(c, v);

@@ -24,7 +24,7 @@ struct reader {
 	struct slice names[STS_XML_DEPTH_MAX];
 	size_t depth, elements;
 	bool rooted;         /* the root has begun */
-	const char *content; /* behind the last start tag; NULL: it has a child, or has ended */
+	const char *content; /* after the last start tag; NULL: a child or end tag has come */
 	bool has_entity;     /* in that content */
 	size_t credentials;  /* elements of that name */
 	struct sts_xml *out;
@@ -78,7 +78,7 @@ static struct slice take_name(struct reader *r)
 	return name;
 }
 
-/* Takes a value in quotes that has nothing to be interpreted. */
+/* Takes a value in quotes that has no markup, entity or control character. */
 static bool take_quoted(struct reader *r)
 {
 	char quote = r->rest.n ? *r->rest.p : 0;
@@ -99,7 +99,8 @@ static bool take_quoted(struct reader *r)
 
 /* --- elements --- */
 
-/* A name may have another spelling or a prefix for a reader that is less strict. */
+/* Returns the key with this name in any case of letters, which a less strict reader might accept;
+ * STS_KEY_COUNT: none. */
 static size_t key_of(struct slice name)
 {
 	size_t i = 0;
@@ -190,7 +191,8 @@ static bool take_entity(struct reader *r)
 	return false;
 }
 
-/* Takes text up to the next tag. Outside of the root only blanks may be. */
+/* Takes text up to the next tag. Outside of the root element it may only be blanks. Returns NULL,
+ * or what is wrong. */
 static const char *take_text(struct reader *r)
 {
 	while (r->rest.n && *r->rest.p != '<') {

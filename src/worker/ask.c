@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Requests that a person has to approve, and rules that the sandbox proposes: sends both to the
- * supervisor, and takes its answers and grants. Grants and proposals that the sandbox has already
- * come before START, and wait for the proxy. */
+ * supervisor, and takes its answers and grants. The grants and proposals that the sandbox already
+ * has arrive before START, and wait here for the proxy. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -9,7 +9,7 @@
 
 struct early_grant {
 	struct early_grant *next;
-	bool proposed; /* a proposal, no grant */
+	bool proposed; /* a proposal, not a grant */
 	uint64_t id;
 	size_t n;
 	uint8_t body[]; /* as it came */

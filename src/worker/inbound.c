@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The worker's part in exposed ports: the supervisor opens the host's listeners and makes
- * connections into the sandbox; this file passes them to the proxy. Likewise UDP sockets for
- * clients of the gateway. */
+ * connections into the sandbox; this file passes them to the proxy. It also asks the supervisor for
+ * UDP sockets for clients of the gateway, and passes those to the proxy. */
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>

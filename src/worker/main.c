@@ -116,11 +116,10 @@ static void on_end(struct ipc_peer *peer, int error)
 	loop_stop(w->loop);
 }
 
-/* Gives large buffers (what an upstream sent and the client does not take) pages of their own,
- * which go back to the system when such a buffer grows or ends. By default each such free makes
- * malloc() serve the next one from the heap, and keep twice its size there (mallopt(3),
- * M_MMAP_THRESHOLD).
- */
+/* Gives large buffers (what an upstream sent and the client does not take yet) pages of their own,
+ * which go back to the system when such a buffer grows or is freed. By default the first such free
+ * raises malloc()'s threshold: it serves the next buffer from the heap, and keeps twice its size
+ * there (mallopt(3), M_MMAP_THRESHOLD). */
 static void bound_heap(void)
 {
 	mallopt(M_MMAP_THRESHOLD, OWN_PAGES_BYTES);

@@ -154,7 +154,7 @@ int worker_serve_exposed(struct worker *w);
 int worker_reach(void *context, uint16_t port, uint32_t count);
 /* Calls another sandbox (a proxy_config.call). */
 int worker_call(void *context, uint64_t id, struct slice sandbox, uint16_t port);
-/* Asks for a UDP socket, and tells that one is closed (proxy_config.associate). */
+/* Ask the supervisor for a UDP socket, and tell it that one is closed (proxy_config.associate). */
 int worker_associate(void *context, uint64_t id, const struct ip *at);
 void worker_associate_end(void *context);
 /* Takes the answer. Returns 0 or -EBADMSG. */

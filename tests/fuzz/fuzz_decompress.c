@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A compressed body. The first byte chooses the coding, the next seeds the cuts, the third the room
- * that is given at a time. However it is cut, it must be the same bytes, or damaged for good, and
- * never more at a time than there is room for.
+ * A compressed body. The first byte chooses the coding, the next seeds the cuts, the third chooses
+ * the room that is given at a time. However the body is cut, it must give the same bytes or be
+ * damaged for good, and never give more at a time than there is room for.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -41,7 +41,7 @@ static int read_input(void *context, const char *path, char **text, size_t *n)
 	return 0;
 }
 
-/* The floor is the input, and the policy allows much. */
+/* Reads the input as the floor, and a policy that allows much as anything else. */
 static int read_below(void *context, const char *path, char **text, size_t *n)
 {
 	static const char policy[] = "vethguard: 1\nallow: [{to: ['*.example', api.example.com, "
@@ -159,8 +159,8 @@ static void compare_with_fixed(const struct policy *policy, bool first)
 	free(image);
 }
 
-/* The input as the floor of a policy. A floor never lets pass what the policy alone would not, but
- * for its infrastructure. */
+/* Loads the input as the floor of a policy. Apart from its infrastructure, a floor never lets pass
+ * what the policy alone would not. */
 static void load_floor(struct input *input)
 {
 	struct policy_reader reader = {input, read_below, "/presets"};

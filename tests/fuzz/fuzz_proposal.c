@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fuzz_proposal: any bytes as a rule that a sandbox proposes. What is taken is taken again from its
- * texts, and the policy written from it either loads, with one allow rule and nothing else in it,
- * or is refused by the loader.
+ * fuzz_proposal: any bytes as a rule that a sandbox proposes. A proposal that is taken is taken
+ * again from its texts. The policy written from it either loads, with one allow rule and nothing
+ * else in it, or is refused by the loader.
  */
 #include <errno.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The values of Range and Content-Range. What is read keeps its bounds, and written out again it
- * reads as the same.
+ * The values of Range and Content-Range. What is read keeps its bounds, and reads as the same after
+ * it was written.
  */
 #include <stdlib.h>
 

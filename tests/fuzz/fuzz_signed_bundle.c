@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Any bytes as a bundle's file, and as the content of one that is signed. Beyond memory safety: no
- * file is signed by a key that nobody has; what is taken keeps its bounds, and written again it
- * says the same.
+ * file is signed by a key that nobody has; what is taken keeps its bounds, and says the same after
+ * it was written again.
  */
 #include <stdint.h>
 #include <stdlib.h>

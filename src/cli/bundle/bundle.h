@@ -30,9 +30,11 @@ struct bundle_parts {
 	struct slice sessions[SIGNED_BUNDLE_REVOKED_MAX];
 	struct signed_bundle_token tokens[SIGNED_BUNDLE_REVOKED_MAX];
 };
-/* Adds a file; or the files of a directory that end with suffix. Return false after a message. */
+/* Adds a file, or those files of a directory whose names end with suffix. Returns false after a
+ * message. */
 bool bundle_add(struct bundle_parts *parts, const char *path, const char *suffix);
-/* Adds the lines of a file: "session NAME", "token SIGNER ID", comments ("#"). The same. */
+/* Adds the revocations of a file, whose lines are "session NAME", "token SIGNER ID", empty, or
+ * comments ("#"). Returns false after a message. */
 bool bundle_add_revocations(struct bundle_parts *parts, const char *path);
 void bundle_parts_fini(struct bundle_parts *parts);
 

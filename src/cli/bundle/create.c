@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `vethguard bundle create`. The bundle is checked as a gateway checks it before anything is
- * written. A key that is in a token or a service signs in two steps: --unsigned writes the bytes to
- * be signed, --signature takes the signature.
+ * `vethguard bundle create`. It checks the bundle as a gateway does before it writes anything. If
+ * the key is in a hardware token or a service, signing takes two steps: --unsigned writes the bytes
+ * to be signed, and --signature takes the signature.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -199,7 +199,7 @@ static bool sign_with_key(const struct create *c, struct slice content, struct b
 	return good;
 }
 
-/* Takes a signature that was made elsewhere, and looks whether it is right. */
+/* Joins a signature that was made elsewhere with the draft, and verifies it. */
 static bool join_signature(const struct create *c, struct slice draft, struct buf *out)
 {
 	struct sign_key key = {NULL};
@@ -235,7 +235,8 @@ static bool join_signature(const struct create *c, struct slice draft, struct bu
 
 /* --- the command --- */
 
-/* The bytes that --unsigned has written, with a signature. */
+/* Makes a bundle of the bytes that --unsigned has written and a signature. Returns the exit
+ * status. */
 static int finish_draft(const struct create *c)
 {
 	struct buf draft, out;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Files of the bundle commands, and what is wrong with them. */
+/* Reads the files of the bundle commands, and prints what is wrong with them. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>

@@ -24,7 +24,7 @@ static void put(const char *key, const char *text)
 	printf("  %-10s %s\n", key, slice_escape(slice_from_string(text), shown, sizeof(shown)));
 }
 
-/* Without the fraction; "never" if there is no time. */
+/* Prints a time without its fraction of a second, or "never" if there is none. */
 static void put_time(const char *key, const char *text)
 {
 	printf("  %-10s %.*s%s\n", key, *text ? (int)strcspn(text, ".") : 5, *text ? text : "never",

@@ -28,7 +28,7 @@ static const char *mode_name(const struct policy *policy)
 	return policy_mode(policy) == POLICY_OBSERVE ? "observe" : "enforce";
 }
 
-/* Returns how many rules are the policy's own. */
+/* Returns how many rules are the policy's own, and not the floor's. */
 static uint32_t own_rules(const struct policy *policy)
 {
 	uint32_t count = 0;

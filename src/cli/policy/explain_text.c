@@ -48,7 +48,7 @@ static bool is_allowed(const struct explain *x)
 	return x->decision.verdict == POLICY_ALLOW && !x->unmeant && !leads_astray(x);
 }
 
-/* kind: what the rules are called, or NULL. */
+/* Returns what the rule is called: kind, or, if kind is NULL, what the rule does. */
 static const char *kind_of(const char *kind, const struct policy_rule_report *r)
 {
 	return kind ? kind : r->deny ? "deny" : r->asks ? "ask" : "allow";

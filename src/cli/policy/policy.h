@@ -79,13 +79,13 @@ struct policy_usage {
 int policy_take_options(const struct policy_usage *usage, char **argv, struct policy_options *out);
 
 #define POLICY_FLOOR_NONE "none"
-/* policy/floor.c: adds a note for all that the floor takes away from the policy at path, which was
- * loaded. */
+/* policy/floor.c: adds notes about what the floor takes away from the policy, which was loaded from
+ * path. */
 void policy_note_floor(const char *path, const struct policy_options *with,
         const struct policy *policy, struct diag_list *notes);
 
-/* policy/output.c: writes a text to a new file, or, as "-", to the standard output. False after a
- * message. */
+/* policy/output.c: writes a text to a new file at path, or to the standard output if path is "-".
+ * Returns false after a message. */
 bool policy_write(const char *path, struct slice text);
 
 /* Prints each note on stderr as "file:line:column: note: message", with the place as far as it is

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Endpoints of the operator's that are told what waits for a person. What is sent is signed: the
- * field X-Vethguard-Signature is "v1=" and the HMAC-SHA-256 in hex digits, with the key of the
- * configuration, of the time in X-Vethguard-Timestamp, a dot and the body. A receiver compares the
- * time with its own clock, so that nothing old can be sent again.
+ * Tells endpoints of the operator what waits for a person. If the configuration has a key, the
+ * request is signed: the field X-Vethguard-Signature is "v1=" and, in hex digits, the HMAC-SHA-256
+ * of the time in X-Vethguard-Timestamp, a dot and the body. A receiver compares the time with its
+ * own clock, so that nobody can send an old request again.
  *
- * The answer of a webhook does not count, that of a decider does.
+ * The answer of a webhook does not count; the answer of a decider is its decision.
  */
 #include <stdio.h>
 #include <string.h>

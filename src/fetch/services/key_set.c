@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Fetches what is public: the key set (RFC 7517) of a signer of tokens, as one JSON text, and
- * signed bundles, as bytes. The request carries no secret. If the answer of before had an ETag (RFC
- * 9110 section 8.8.3), the server may say that it is still the same.
+ * signed bundles, as bytes. The request carries no secret. If the last answer had an ETag (RFC 9110
+ * section 8.8.3), the server may say that nothing has changed.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,7 +33,7 @@ static void keep_etag(const struct https *https, struct fetched *out)
 		snprintf(out->lease, sizeof(out->lease), "%s", text);
 }
 
-/* A request, with the condition that the answer has changed. */
+/* A request, on the condition that the answer has changed if there is an ETag. */
 struct asking {
 	const char *fields[3];
 	char url[HTTPS_URL_MAX];
@@ -55,7 +55,8 @@ static bool prepare(const struct fetch_request *request, const char *accept, str
 	       (int)sizeof(a->url);
 }
 
-/* True if the server says that nothing has changed since the ETag that it was asked with. */
+/* Sets and returns out->same: true if the server says that what has the request's ETag has not
+ * changed. */
 static bool is_same(const struct asking *a, const struct https *https, struct fetched *out)
 {
 	out->same = a->fields[1] && https_status(https) == NOT_MODIFIED;

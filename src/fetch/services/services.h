@@ -32,15 +32,15 @@ int aws_prepare(void);
 bool github_app_fetch(const struct fetch_request *request, struct https *https, struct fetched *out,
         char fault[HTTPS_TEXT_MAX]);
 
-/* hook.c: tells an endpoint of the operator's what waits for a person; the value is struct
- * hook_answer as text. hook_prepare() as aws_prepare(). */
+/* hook.c: tells an endpoint of the operator what waits for a person; the value is a hook_answer as
+ * text. Call hook_prepare() when aws_prepare() is called. */
 int hook_prepare(void);
 bool webhook_fetch(const struct fetch_request *request, struct https *https, struct fetched *out,
         char fault[HTTPS_TEXT_MAX]);
 bool decider_fetch(const struct fetch_request *request, struct https *https, struct fetched *out,
         char fault[HTTPS_TEXT_MAX]);
-/* What is public: a key set, and a signed bundle of any bytes. The request may bring the ETag of
- * the one before (RFC 9110 section 8.8.3); then the server may say that it is still the same. */
+/* Fetch what is public: a key set, and a signed bundle of any bytes. The request may bring the ETag
+ * of the last answer (RFC 9110 section 8.8.3); then the server may say that nothing has changed. */
 bool key_set_fetch(const struct fetch_request *request, struct https *https, struct fetched *out,
         char fault[HTTPS_TEXT_MAX]);
 bool bundle_fetch(const struct fetch_request *request, struct https *https, struct fetched *out,

@@ -190,7 +190,7 @@ static void write_status(struct ocsf_line *line)
 	}
 }
 
-/* Only rules of a floor's file have such a name. */
+/* Only rules of the floor's file have names with these prefixes. */
 static enum policy_layer layer_of(struct slice rule)
 {
 	return slice_starts_with(rule, SLICE("floor:"))            ? POLICY_LAYER_FLOOR

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Memory that is wiped before it is freed. The linker's free(3) shows what is left in it. */
+/* Memory that is wiped before it is freed. A wrapper of free(3) looks at what is left in it. */
 /* The linker wraps: free */
 #include <stdarg.h>
 #include <stddef.h>

@@ -167,8 +167,8 @@ static void test_what_follows_the_end(void **state)
 	}
 }
 
-/* A byte that is changed is never taken for other content of a stream that has a checksum. (zlib's
- * Adler-32 is none: it is the same for some changes of three bytes.) */
+/* A stream with a checksum never gives other content after one of its bytes has changed. (zlib's
+ * Adler-32 does not count: it is the same for some changes of three bytes.) */
 static void test_damaged(void **state)
 {
 	static uint8_t result[4096];
@@ -193,8 +193,8 @@ static void test_damaged(void **state)
 	}
 }
 
-/* Each coding's stream under each other's name. Without zlib's format "deflate" has no mark of its
- * own, but that of the others is no DEFLATE. */
+/* Each coding's stream under each other's name. DEFLATE without zlib's format has no mark of its
+ * own, but the other codings' streams are not valid DEFLATE. */
 static void test_other_codings(void **state)
 {
 	static const char text[] = "{\"plain\":1}";
@@ -329,7 +329,7 @@ static void test_frames_of_zstd(void **state)
 
 /* --- bounds --- */
 
-/* All of it at once, or a bit more than half of it, of zeros; however it was compressed. */
+/* 64 MiB of zeros are refused, and INFLATED_FREE bytes of zeros are not, in each coding. */
 static void test_bombs(void **state)
 {
 	const size_t n = 64u << 20, fits = INFLATED_FREE, room = 1u << 20;
@@ -353,7 +353,7 @@ static void test_bombs(void **state)
 	free(bomb);
 }
 
-/* Wherever the bound on memory is met, the decoder fails for good, and gives everything back. */
+/* Wherever the decoder meets the bound on memory, it fails for good, and gives everything back. */
 static void test_memory_is_bounded(void **state)
 {
 	static uint8_t result[PLAIN];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What an answer without success is told as: the service's reason, and nothing of what was sent. */
+/* The sentence about an answer without success: the service's reason, and nothing that was sent. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Signatures of callbacks: each is good once, until it has expired, and there is room for so many.
- */
+/* Signatures of callbacks: each is good once, until it has expired, and their number is bounded. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -36,7 +35,7 @@ static void test_once(void **state)
 	replay_free(&gateway);
 }
 
-/* One that has expired is refused as such before, so it need not be known any more. */
+/* Expired signatures are forgotten: the check of their expiry refuses them. */
 static void test_forgotten(void **state)
 {
 	(void)state;

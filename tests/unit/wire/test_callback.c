@@ -63,7 +63,7 @@ static void test_meaning(void **state)
 	        "//x");
 	means("PUT /check-body/https/x HTTP/1.1\r\nHost: a\r\nX-Envoy-Auth-Partial-Body: false" END,
 	        true, true, "a", "/x");
-	/* A body that was cut off is not told, whoever says so. */
+	/* If any field says that the body was cut off, it does not count as told. */
 	means("PUT /check-body/https/x HTTP/1.1\r\nHost: a\r\nX-Envoy-Auth-Partial-Body: true" END,
 	        true, false, "a", "/x");
 	means("PUT /check-body/https/x HTTP/1.1\r\nHost: a\r\nX-Envoy-Auth-Partial-Body: false\r\n"
@@ -173,7 +173,7 @@ static void writes(const char *json, bool tells_body, const char *onward)
 		fail_msg("%.*s", SLICE_ARG(buf_slice(&out)));
 }
 
-/* json with `from` replaced by `to`. */
+/* Returns json with `from` replaced by `to`. */
 static const char *changed(const char *json, const char *from, const char *to)
 {
 	static char text[8192];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* challenge: lists of challenges as servers write them, and what no two clients would read alike.
- */
+/* challenge: lists of challenges as servers write them, and lists that two clients could read in
+ * two ways. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>

@@ -543,10 +543,10 @@ static void gateway(void **state)
 	session.from_count = 2;
 	session.token_hash = longer(MESSAGE_TOKEN_HASH_BYTES); /* two proofs */
 	REFUSES_TO_ENCODE(gateway_session, &session);
-	session.token_hash = SLICE(""); /* an address asks for nothing */
+	session.token_hash = SLICE(""); /* an address proves no callback */
 	session.callback = true;
 	REFUSES_TO_ENCODE(gateway_session, &session);
-	session.by_address = false; /* nor does nobody */
+	session.by_address = false; /* nor does no proof */
 	REFUSES_TO_ENCODE(gateway_session, &session);
 	session.token_hash = longer(MESSAGE_TOKEN_HASH_BYTES);
 	ROUNDTRIP(gateway_session, &session, NOTHING);

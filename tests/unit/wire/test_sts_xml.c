@@ -156,7 +156,7 @@ static void test_refused(void **state)
 	assert_non_null(sts_xml_read(slice_of("<a>\0</a>", 8), &xml));
 }
 
-/* A cut of a right answer is never one. */
+/* A part of a good answer, cut anywhere, is never a good answer. */
 static void test_cut(void **state)
 {
 	struct sts_xml xml;

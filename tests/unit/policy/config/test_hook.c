@@ -109,7 +109,7 @@ static int fill(const char *text, const char *with, char out[256])
 	return rc;
 }
 
-/* What is put in cannot leave its string. */
+/* A value that is filled in cannot end the JSON string around it. */
 static void test_filling(void **state)
 {
 	char out[256], longer[256];

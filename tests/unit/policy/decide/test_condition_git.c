@@ -371,8 +371,8 @@ static void test_denied_repositories(void **state)
 
 enum outcome { ASKED, ALLOWED, REFUSED };
 
-/* A request of git with its outcome under a rule that asks and a rule that allows everything. The
- * command is the body, or NULL. */
+/* A request of git, and its outcome under an ask rule and a rule that allows everything. The
+ * request's command is the body, or NULL. */
 struct ask_row {
 	struct git_row request;
 	enum type type;
@@ -390,8 +390,8 @@ static enum outcome outcome_of(const char *rules, const struct ask_row *row)
 	return d.verdict != POLICY_ALLOW ? REFUSED : d.asks ? ASKED : ALLOWED;
 }
 
-/* What a server could read as a request that the rule asks about is refused; the rest is as if the
- * ask rule were not there. */
+/* A request that a server could read as one that the ask rule covers is refused; the ask rule does
+ * not change the rest. */
 static void test_asked(void **state)
 {
 	static const char fetch[] = "0014command=ls-refs\n0000";

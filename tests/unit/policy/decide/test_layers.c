@@ -197,7 +197,7 @@ static void test_tls(void **state)
 	for (size_t i = 0; i < sizeof(hosts) / sizeof(hosts[0]); i++)
 		if (test_ask_tls(&t.policy, hosts[i].host, 443) != hosts[i].tls)
 			fail_msg("%s", hosts[i].host);
-	/* what is opened there is judged, and not refused because it was to be passed through */
+	/* requests on an opened connection are judged, and not refused for passthrough */
 	assert_false(test_ask(&t.policy, "GET", "https://opened.example/").passthrough);
 	assert_int_equal(
 	        test_ask(&t.policy, "GET", "https://opened.example/").verdict, POLICY_ALLOW);
@@ -230,7 +230,7 @@ static bool next_field(const void *context, size_t *at, struct policy_field *out
 	return (*at)++ == 0;
 }
 
-/* A request is asked about without its body, and again with it. */
+/* Decides about a request without its body, and again with it. */
 static struct policy_decision ask_body(
         const struct policy *policy, const char *url, const char *json)
 {

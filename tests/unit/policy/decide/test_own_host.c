@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* vethguard.internal: no rule leads it elsewhere, in no mode, and the switch refuses it. */
+/* vethguard.internal: no rule counts for it, in either mode, and switched off it is refused. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Loading a floor: what it may say, that a fault of it refuses every policy, that nothing of a
- * policy has a meaning in it, and what policies inherit. */
+/* Loading a floor: what it may say, that a fault in it refuses every policy, that it may have
+ * nothing that only policies have, and what policies inherit. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -214,7 +214,7 @@ static void test_included(void **state)
 	free(image);
 }
 
-/* A policy that says something itself inherits nothing of that key. */
+/* A policy inherits nothing of a key that it has itself. */
 static void test_defaults(void **state)
 {
 	static const char floor[] =

@@ -298,7 +298,7 @@ static void datagrams_pass_both_ways(void **state)
 	UNTIL(&w, closed == 1);
 }
 
-/* The address of a name that the guard gives out elsewhere, as bytes and as text. */
+/* The client sends to an address that stands for a name, as bytes and as text. */
 static void an_address_is_answered_as_an_address(void **state)
 {
 	uint8_t datagram[] = {
@@ -422,7 +422,7 @@ static void only_the_client_is_served(void **state)
 	close(port);
 }
 
-/* Datagrams that waited in the kernel before the port was known. */
+/* The first valid datagram tells the client's port; another port's datagrams are dropped. */
 static void only_the_first_port_is_served(void **state)
 {
 	int other = bound(1, 0);

@@ -193,7 +193,7 @@ static void test_bodies(void **state)
 	answers(MESSAGE_FORM_CHECK, "POST /json", JSON("9"), "{\"m\":\"x\"}", "200 ", NULL);
 	answers(MESSAGE_FORM_CHECK, "POST /json", JSON("9"), "{\"m\":\"y\"}", "403 ", NULL);
 	answers(MESSAGE_FORM_CALLBACK, "POST /json", JSON("9"), "{\"m\":\"x\"}", "200 ", NULL);
-	/* What is not told may be anything. */
+	/* A body that is not sent may be anything. */
 	answers(MESSAGE_FORM_CHECK_HEAD, "POST /json", "", "", "403 ", "does not send");
 	answers(MESSAGE_FORM_CHECK_HEAD, "POST /json", JSON("9"), "{\"m\":\"x\"}", "403 ",
 	        "does not send");
@@ -201,7 +201,7 @@ static void test_bodies(void **state)
 	answers(MESSAGE_FORM_CHECK_HEAD, "GET /open/body", "", "", "403 ", "does not send");
 	answers(MESSAGE_FORM_CHECK, "GET /open/body", "", "", "200 ", NULL);
 	answers(MESSAGE_FORM_CHECK, "POST /open/body", JSON("9"), "{\"m\":\"x\"}", "403 ", NULL);
-	/* Every body that is told is searched. */
+	/* Every body that is sent is searched. */
 	answers(MESSAGE_FORM_CHECK, "POST /open/x", "Content-Length: 46\r\n", PLACEHOLDER, "403 ",
 	        "placeholder");
 	answers(MESSAGE_FORM_CHECK, "POST /open/x", "Transfer-Encoding: chunked\r\n",
@@ -226,7 +226,7 @@ static void test_paused(void **state)
 	FIELDS("GET /open/x", "200 ", NULL);
 }
 
-/* Nothing makes another form's request such a question. */
+/* No request of another form becomes such a question. */
 static void test_other_forms(void **state)
 {
 	struct peer *c = enter(MESSAGE_FORM_BASE_PATH), *o;

@@ -52,7 +52,7 @@ static void expect_unreadable(void)
 	assert_int_equal(find_event(&w, EVENT_HTTP)->cause, EVENT_CAUSE_UNREADABLE);
 }
 
-/* The value across each border of two pieces, in pieces of each size. */
+/* The value crosses each border of two pieces, in pieces of each size. */
 static void test_decompressed_and_masked(void **state)
 {
 	static const char text[] = "before " SECRET_VALUE " after";
@@ -113,7 +113,7 @@ static void test_the_same_bytes(void **state)
 	}
 }
 
-/* Without a byte of it where it would have to be covered in compressed bytes. */
+/* Found where it would have to be covered in compressed bytes: the client gets none of them. */
 static void test_found_in_what_must_stay(void **state)
 {
 	uint8_t packed[300];
@@ -135,7 +135,7 @@ static void test_found_in_what_must_stay(void **state)
 	}
 }
 
-/* Beside the content of zstd: in a frame that readers skip. */
+/* The value is beside zstd's content, in a frame that readers skip. */
 static void test_found_in_a_skipped_frame(void **state)
 {
 	uint8_t packed[300] = {0x50, 0x2a, 0x4d, 0x18, sizeof(SECRET_VALUE) - 1, 0, 0, 0};
@@ -158,7 +158,8 @@ static void test_found_in_a_skipped_frame(void **state)
 	leave_both();
 }
 
-/* One inside of the other, the same twice, unknown ones, and content that is not in its coding. */
+/* Codings inside of each other, the same coding twice, unknown ones, and content that is not in its
+ * coding. */
 static void test_refused(void **state)
 {
 	static const char *const codings[] = {"gzip, br", "br\r\nContent-Encoding: gzip",

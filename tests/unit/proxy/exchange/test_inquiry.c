@@ -333,8 +333,7 @@ static void test_a_flood(void **state)
 	assert_true(refused);
 }
 
-/* Two requests, of which the first has a body that its head does not tell: one answer, and no other
- * question in it. */
+/* A request whose body could be read as a second request gets one answer, its body gets none. */
 static void test_smuggling(void **state)
 {
 	struct peer *c = proxy_client(&w);

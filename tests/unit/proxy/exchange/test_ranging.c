@@ -51,7 +51,7 @@ static void leave_both(void)
 	w.event_count = 0;
 }
 
-/* What the upstream was asked for: first, and last or UINT64_MAX. */
+/* Reads the range that the upstream was asked for. *last is UINT64_MAX if it has no end. */
 static void asked(uint64_t *first, uint64_t *last)
 {
 	const char *text = strcasestr(o->head, "\r\nrange: bytes=");
@@ -84,7 +84,7 @@ static void say_part(uint64_t first, uint64_t last, const char *total, const cha
 		say_n(o, content + at, last + 1 - at < 700 ? (size_t)(last + 1 - at) : 700);
 }
 
-/* The origin does what it was asked for. */
+/* The origin sends the part that it was asked for. */
 static void serve(const char *fields)
 {
 	uint64_t first, last;
@@ -160,7 +160,8 @@ static void test_other_parts(void **state)
 	}
 }
 
-/* It has all of it already: the upstream sends its end, which the client did not ask for. */
+/* A client that has everything already asks for what follows: the upstream sends the end of the
+ * content, and the client gets 416. */
 static void test_behind_the_end(void **state)
 {
 	static const char *const ranges[] = {"bytes=9000-", "bytes=9000-9010", "bytes=9500-"};
@@ -275,7 +276,7 @@ static void test_refused_answers(void **state)
 	leave_both();
 }
 
-/* Requests whose ranges are dropped, and those of which they stay. */
+/* Requests whose Range is dropped, and requests whose Range stays. */
 static void test_what_is_dropped(void **state)
 {
 	static const struct {

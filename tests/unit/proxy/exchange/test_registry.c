@@ -47,7 +47,7 @@ static int set_up_registry(void **state)
 
 static char text[256]; /* what the sandbox got for the token */
 
-/* The client asks for a token, and the service answers with those fields and that content. */
+/* The client asks for a token with these fields, and the service sends this answer. */
 static struct peer *ask_for_token(const char *fields, const char *answer)
 {
 	struct peer *c = client(&w, NAME_C, "c.test"), *o;
@@ -71,7 +71,7 @@ static void respond(char *out, size_t cap, const char *content)
 	        strlen(content), content);
 }
 
-/* Leaves the text in text[]. */
+/* Gets a token; leaves the text that stands for it in text[]. */
 static void get_token(const char *fields, const char *token)
 {
 	char content[1024], answer[2048];
@@ -98,7 +98,8 @@ static void get_token(const char *fields, const char *token)
 	hang_up(c, false);
 }
 
-/* The sandbox shows that in Authorization; the registry gets `sent` there, or nothing. */
+/* The sandbox sends `shown` in Authorization; the registry gets `sent` there, or nothing if it is
+ * NULL. */
 static void use(const char *shown, const char *sent)
 {
 	struct peer *c = client(&w, NAME_A, "a.test"), *o;
@@ -174,7 +175,7 @@ static void test_the_same_token_again(void **state)
 	use(shown, "Bearer another-token-98765");
 }
 
-/* An operator who rotates the login wants nothing of before. */
+/* When the operator rotates the login, the tokens from before are gone. */
 static void test_rotated(void **state)
 {
 	char shown[512];

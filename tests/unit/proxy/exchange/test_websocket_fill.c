@@ -144,7 +144,7 @@ static void test_masks_are_new(void **state)
 	leave();
 }
 
-/* What the value has in JSON's way is escaped there, and only there. */
+/* The value's characters that JSON escapes are escaped in JSON, and only there. */
 static void test_escapes(void **state)
 {
 	struct buf frames;
@@ -193,7 +193,8 @@ static void expect_leak(uint8_t first, const char *text, size_t n, size_t leaks)
 	buf_fini(&frames);
 }
 
-/* A placeholder where it is not replaced is a finding; its own destination learns nothing by it. */
+/* A placeholder where it is not replaced is a finding, and passes: its own destination learns
+ * nothing. */
 static void test_tripwires(void **state)
 {
 	(void)state;
@@ -308,7 +309,7 @@ static void test_no_utf8(void **state)
 	expect_close(c, WEBSOCKET_BAD_DATA);
 	expect_close(o, WEBSOCKET_BAD_DATA);
 	leave();
-	/* a value that is none */
+	/* a value that is not UTF-8 */
 	w.value = "value-\xff-value";
 	credential_store_rotate(w.store, 0);
 	switch_over(true, "", "");

@@ -61,7 +61,7 @@ static void keep(struct bundle_store *s, unsigned serial, const char *name, cons
 	signed_bundle_free(b);
 }
 
-/* The text of a file that is found through `current`; NULL: there is none. */
+/* Returns the text of the file found through `current`; NULL: there is none. */
 static const char *current(const struct bundle_store *s, const char *name)
 {
 	static char text[64];
@@ -129,7 +129,7 @@ static void test_extract(void **state)
 
 	(void)state;
 	assert_int_equal(bundle_store_open(&s, parent, "a"), 0);
-	/* What an earlier daemon was about when it died. */
+	/* What an earlier daemon left behind when it died. */
 	assert_int_equal(mkdirat(s.dir, "tree.new", 0700), 0);
 	close(openat(s.dir, "tree.new/half.yaml", O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
 	assert_int_equal(mkdirat(s.dir, "tree-6-0011223344556677", 0700), 0);
@@ -197,7 +197,7 @@ static void test_full(void **state)
 	(void)state;
 	assert_int_equal(bundle_store_open(&s, parent, "a"), 0);
 	keep(&s, 6, "x.yaml", "six");
-	/* Nothing can be made under this name, whoever runs the test. */
+	/* A directory has this name, so not even root can make the file. */
 	assert_int_equal(mkdirat(s.dir, "serial.new", 0700), 0);
 	assert_int_not_equal(bundle_store_keep(&s, b), 0);
 	assert_true(s.highest == 6);

@@ -96,7 +96,7 @@ static void ports_of_the_configuration(void **state)
 	int fd;
 
 	(void)state;
-	port = opens(&at); /* one that is free */
+	port = opens(&at); /* a free one */
 	g->udp_first = g->udp_last = port;
 	fd = gateway_udp_open(&sv, &at, &told);
 	assert_true(fd >= 0);
@@ -113,7 +113,7 @@ static void ports_of_the_configuration(void **state)
 	assert_int_equal(opens(&at), port);
 }
 
-/* What the client is told, of the same family only. */
+/* The client is told the configured address of the same family, if there is one. */
 static void behind_a_nat(void **state)
 {
 	struct config_gateway *g = &sv.gateway.config;
