@@ -189,7 +189,7 @@ class Use(Tokens):
         self.assertIn("softhsm", read(f"/proc/{pid}/maps"))
 
     def test_a_core_of_it_shows_no_credential(self):
-        """While the sandbox works that has one, and gets certificates of its CA."""
+        """The core is taken while a sandbox with a credential works, and gets certificates of its CA."""
         values = {"secret": support.SECRET}
         self.assert_served()
         self.assertTrue(cores.found_in(self.pid("worker"), values), "so it can be found where it is")
