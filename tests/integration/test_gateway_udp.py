@@ -129,7 +129,7 @@ class Udp(Gatewayed):
         self.echoes(relay)
         self.assertEqual(self.seen(b"refused"), [])
         denied = [e for e in self.daemon.events(NETWORK) if e.get("action_id") == 2 and e["connection_info"]["protocol_num"] == 17]
-        self.assertEqual(len(denied), 7, denied)  # each refused datagram has one event
+        self.assertEqual(len(denied), 7, denied)  # one event for each destination
 
     def test_hostile_datagrams(self):
         s, relay = self.associate()
