@@ -38,7 +38,7 @@ class Answers(support.Case):
         self.assertIsNotNone(self.box.event(FINDING))
 
     def test_one_that_nobody_asked_for(self):
-        """A response that must not be changed holds the credential, so it is refused."""
+        """A coding that the client does not take has to stay as it is; the credential in it cannot be covered, so the response is refused."""
         for name in codings.CODINGS:
             out = self.sh(f"for i in $(seq 20); do curl -sS -w '%{{http_code}}' '{URL}coding?{name.replace(' ', '-')}' && break; done")
             self.assertIn("cannot be covered", out, name)
@@ -72,7 +72,7 @@ class Answers(support.Case):
         self.assertEqual({(first + 1024) % (1 << 20) for first in asked}, {0}, asked)
 
     def test_what_comes_instead_of_a_part(self):
-        """A condition that does not hold, a range behind the end, several ranges, a client that takes codings: each gets the whole content, or 416."""
+        """A false condition, a range behind the end, several ranges, a client that takes codings: each gets the whole content, or 416."""
         for options, status, size in (("-r 10-19 -H 'If-Range: \"v1\"'", 206, 10), ("-r 10-19 -H 'If-Range: \"v2\"'", 200, 6037), ("-r 6037-", 416, 0),
                                       ("-r 9000-", 416, 0), ("-r -20", 206, 20), ("-r 0-1,5-6", 200, 6037), ("-r 10-19 --compressed", 200, 6037)):
             for version in ("--http1.1", "--http2"):
