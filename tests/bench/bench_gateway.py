@@ -147,7 +147,7 @@ class Abuse:
         self.lab = lab
 
     def end(self):
-        """What it did."""
+        """Ends the program; returns what it did."""
         self.process.stdin.close()
         result = json.loads(self.process.stdout.readline())
         self.process.wait()

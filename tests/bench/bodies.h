@@ -11,8 +11,8 @@
 #define BODY_WORDS 32
 #define BODY_BASE64 "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 
-/* Fills p with words, each with the next of the separators behind it. count: the words are the
- * first ones of the list. */
+/* Fills p with words, each with the next of the separators behind it. count: how many words of the
+ * list, from its beginning, are used. */
 static inline void body_of_words(uint8_t *p, size_t n, const char *separators, size_t count)
 {
 	static const char *const words[BODY_WORDS] = {"the", "request", "was", "answered", "by",

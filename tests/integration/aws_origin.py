@@ -319,7 +319,7 @@ class Origin:
         """For services that answer without a signature: (status, fields, body), or None."""
 
     def signed(self, body):
-        """For services that answer in XML of their own: the content, or None."""
+        """For services whose answers are XML of their own: the content, or None."""
 
     def close(self):
         self.server.shutdown()

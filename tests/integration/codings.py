@@ -24,7 +24,7 @@ ERRORS = (OSError, EOFError, zlib.error, brotli.error, zstandard.ZstdError)
 
 
 def views(data, name):
-    """What a client may take data for that has this Content-Encoding."""
+    """A list of the contents that a client may read from data with this Content-Encoding."""
     found = []
     for coding, _, undo in CODINGS.values():
         if coding == name:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the tests of vethguard-connect share: a sandbox whose only way out is a gateway, and the program in it."""
+"""What the tests of vethguard-connect share: a sandbox whose only way out is a gateway, and vethguard-connect in it."""
 import json
 import os
 import subprocess

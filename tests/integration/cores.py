@@ -16,7 +16,7 @@ import subprocess
 import support
 from support import wait_until
 
-RUN = 10  # so many consecutive bytes of a value show it
+RUN = 10  # consecutive bytes of a value that count as a finding
 LONG = bool(os.environ.get("VETHGUARD_LONG"))
 F_SETPIPE_SZ = 1031  # fcntl.h
 BLOCK_MAX = 1 << 30  # a larger mapping is a sanitizer's shadow

@@ -77,7 +77,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.send(status, json.dumps(answer).encode(), ("ETag", etag))
 
     def answer_bundle(self, service):
-        """A signed bundle, as a file server has it. way: how it goes wrong."""
+        """Serves a signed bundle as a file server does. way: how that goes wrong."""
         body, way, etag = service.bundle, service.bundle_way, service.bundle_etag
         if way == "304" or (not way and etag and self.headers.get("If-None-Match") == etag):
             self.send_response(304)

@@ -344,7 +344,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.wfile.write(b"0\r\n\r\n")
         elif path == "/reflect-part":  # as a file server: one range, and its condition
             text = b"." * 3000 + secret.encode() + b"." * 3000
-            if path != self.path:  # "?large": it lies across each border of mebibytes
+            if path != self.path:  # "?large": the credential lies across each border of mebibytes
                 text = (b"." * ((1 << 20) - len(secret)) + secret.encode()) * 3
                 text = text[10:]
             found = re.fullmatch(r"bytes=(\d*)-(\d*)", self.headers.get("Range", ""))

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A registry's token service (the CNCF distribution project's "token authentication"), which signs tokens that its registry verifies; a
-registry of the tests' own that lies and redirects; and the real one, Debian's docker-registry. What was asked is kept."""
+registry of the tests' own that lies and redirects; and the real one, Debian's docker-registry. The servers keep what they were asked."""
 import base64
 import gzip
 import hashlib
@@ -105,7 +105,7 @@ class Origin:
 
 
 def configuration(address, port, realm, origin, directory):
-    """Of docker-registry; the file's path."""
+    """Writes docker-registry's configuration; returns the file's path."""
     path = f"{directory}/registry.yaml"
     with open(path, "w") as f:
         f.write(f"""version: 0.1
@@ -118,7 +118,7 @@ auth: {{token: {{realm: '{realm}', service: {SERVICE}, issuer: {ISSUER}, rootcer
 
 
 def image(directory, size=200000):
-    """An OCI image of one layer, as a folder for skopeo; the layer's digest."""
+    """Writes an OCI image of one layer, as a folder for skopeo; returns the layer's digest."""
     blobs = f"{directory}/blobs/sha256"
     os.makedirs(blobs, exist_ok=True)
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Signed bundles: three gateways that take policies, keys and revocations from one URL; everything that a source may do wrong; a file as
-a ConfigMap has it; and the commands."""
+"""Signed bundles: three gateways that take policies, keys and revocations from one URL; everything that a source may do wrong; a file that
+is replaced as in a ConfigMap's folder; and the commands."""
 import hashlib
 import json
 import os
@@ -79,7 +79,7 @@ class Publisher:
         return b"vethguard-bundle" + (key or self.key).signature(b"vethguard-bundle" + content) + content
 
     def bad(self):
-        """(why, kind of fault, bytes) of what changes nothing. The bundle in force has serial 3."""
+        """Bundles that have to be refused: (why, kind of fault, bytes). The bundle in force has serial 3."""
         good, revoked, other = self.bytes(9), self.revoked, self.make_key("stranger")
         self.revoked = []
         content = b'{"name":"fleet","serial":9%s}'
@@ -143,7 +143,7 @@ class Bundled(Gatewayed):
         return self.publisher.signer.token(claims(session, host=host, **more))
 
     def reaches(self, token, url, port=TLS_PORT):
-        """The status of the answer, or of the proxy's."""
+        """The status of the upstream's answer, or of the proxy's."""
         r = self.curl("-o", "/dev/null", "-w", "%{http_connect} %{http_code}", url, token=token, proxy=f"https://{GATEWAY4}:{port}")
         return r.stdout.split()[0] if r.stdout.split()[0] != "200" else r.stdout.split()[1]
 
@@ -227,7 +227,7 @@ class Three(Served, Bundled):
         self.assert_all(1)
 
     def check_update(self, token):
-        """An update reaches all by itself: a file that a policy includes has changed, and running sessions have it."""
+        """An update reaches all three by itself: a file that a policy includes has changed, and running sessions use it."""
         self.publisher.files["common.yaml"] = MORE
         self.publish(2)
         self.assert_all(2)
@@ -291,7 +291,7 @@ class Three(Served, Bundled):
         self.assertEqual([self.serial(d) for d in self.daemons], [3, 3, 3])
 
     def check_restart(self, token, other):
-        """The next daemon has the last good one while the source is away, and knows the highest serial."""
+        """While the source is away, the next daemon uses the last good bundle, and knows the highest serial."""
         self.serve(b"", "500")
         for d in self.daemons:
             d.kill()
@@ -357,7 +357,7 @@ class FromFile(Bundled):
         return os.path.join(self.mount, "fleet.bundle")
 
     def put(self, data):
-        """The new folder, then the link to it, in one step."""
+        """Makes the new folder, then exchanges the link to it in one step."""
         self.turn += 1
         folder = os.path.join(self.mount, f"..turn{self.turn}")
         os.mkdir(folder, 0o755)
@@ -403,7 +403,7 @@ class FromFile(Bundled):
         self.publisher.bytes(3)
 
     def check_rotation(self, token):
-        """A second key, of another kind, is known before it signs, and the first is taken out after."""
+        """Gateways know a second key, of another kind, before it signs; the first key is taken out afterwards."""
         second = self.publisher.make_key("second", "ES256")
         self.put(self.publisher.bytes(3, key=second))
         self.daemon.call("POST", "/v1/reload", {})
@@ -521,7 +521,7 @@ class Commands(unittest.TestCase):
             self.assertEqual(self.run_it(*argv).returncode, status, argv)
 
     def test_elsewhere(self):
-        """The key is in a token or a service: what is to be signed goes out, the signature comes back."""
+        """For a key in a token or a service: the command writes what has to be signed, and takes the signature."""
         p = self.publisher
         for name, algorithm in (("hsm", "ES256"), ("kms", "EdDSA")):
             key = p.make_key(name, algorithm)

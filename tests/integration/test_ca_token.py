@@ -189,7 +189,7 @@ class Use(Tokens):
         self.assertIn("softhsm", read(f"/proc/{pid}/maps"))
 
     def test_a_core_of_it_shows_no_credential(self):
-        """While the sandbox works that has one, and gets certificates of its CA."""
+        """The core is taken while a sandbox with a credential works, and gets certificates of its CA."""
         values = {"secret": support.SECRET}
         with open(self.policy, "w") as f:
             f.write(policy("{to: 'https://api.lab.test', credential: api}", credentials=file_credential()))

@@ -26,7 +26,7 @@ def all_of(pid):
 
 
 class Work(threading.Thread):
-    """Requests with the credential, one after the other, until it is told to stop."""
+    """Requests with the credential, one after the other, until stopped."""
 
     def __init__(self, ask):
         super().__init__(daemon=True)
@@ -147,7 +147,7 @@ class Cores(Served, Connected):
         self.assertEqual(cores.found_in(pid, self.values), set())
 
     def during_a_fetch(self, workers):
-        """The service has been asked, and has not answered yet."""
+        """Cores are taken after the service was asked and before it answers."""
         self.service.gate.clear()
         thread = threading.Thread(target=lambda: self.ask("fetched", "/fetched"), daemon=True)
         thread.start()
@@ -183,7 +183,7 @@ class Cores(Served, Connected):
         self.assertTrue(wait_until(lambda: self.pid_of("vethguard-recorder") not in (None, pid)), self.daemon.stderr())
 
     def rotate(self, _workers):
-        """Another value: the former one counts as before."""
+        """The credential has a new value; finding the former one is a fault as before."""
         self.values["two"], former = "two-" + secrets.token_urlsafe(24), self.values["two"]
         self.value_file("two")
         r = self.daemon.cli("credential", "rotate", "two", "api")
@@ -193,13 +193,13 @@ class Cores(Served, Connected):
     # --- programs that run for a moment ---
 
     def look_at_clients(self):
-        """Commands of an operator, when they have their answer."""
+        """Cores of an operator's commands are taken when they have their answer."""
         for words in (("credential", "check", "one", "api"), ("show", "one"), *(LONGER if cores.LONG else ())):
             with cores.Blocked([VETHGUARD, *words, "--socket", self.daemon.socket], stdin=subprocess.DEVNULL) as client:
                 self.assertEqual(cores.found_in(client.process.pid, self.values), set(), words)
 
     def look_at_stopped(self):
-        """The daemon has ended in order: its log and everything it left."""
+        """After the daemon has ended in order, its log and everything that it left are searched."""
         for path, data in cores.files(self.daemon.dir, besides=self.held):
             self.assertEqual(cores.shows(data, self.values), set(), path)
 

@@ -57,7 +57,7 @@ class CallbackCase(Gatewayed):
         return c
 
     def send(self, data, port=ASK_PORT, source=None):
-        """All that comes back. source: the client's address, of those of loopback."""
+        """Returns everything that comes back. source: the client's address, one of loopback's."""
         c = self.asking(port=port, **({"address": "127.0.0.1", "source_address": (source, 0)} if source else {}))
         c.connect()
         c.sock.sendall(data)
@@ -109,7 +109,7 @@ class Checks(CallbackCase):
         self.assertNotIn("/whoami?x=y", self.seen(), "the request was sent")
 
     def test_kept(self):
-        """Questions on one connection, also of two kinds, and of a body."""
+        """Several questions on one connection: also of two kinds, and about a body."""
         c = self.asking()
         for i in range(5):
             c.request("GET", f"/check/https/kept{i}", headers={"Host": "api.lab.test", "X-Vethguard-Token": self.asker})
@@ -123,7 +123,7 @@ class Checks(CallbackCase):
             r.read()
 
     def test_refused_as_a_sandbox(self):
-        """With the body and the advice that a denied sandbox gets."""
+        """A refusal has the body and the advice that a denied sandbox gets."""
         for path, kw in (("/", {"host": "evil.lab.test"}), ("/", {"method": "DELETE"}), ("/", {"scheme": "http"}),
                          ("/latest/", {"host": "169.254.169.254", "scheme": "http"}), ("/", {"host": "127.0.0.1"}),
                          ("/", {"host": "www.lab.test:8443"})):
@@ -164,7 +164,7 @@ class Checks(CallbackCase):
         self.assertEqual(self.code(answer), 403, answer)
 
     def test_who_may_ask(self):
-        """The token of a sandbox asks for nothing, and that of a proxy opens nothing else."""
+        """A sandbox's token is not valid for questions, and a proxy's token for nothing else."""
         missing = self.ask_about("/whoami", token="")
         self.assertEqual((self.code(missing), self.field(missing, "www-authenticate")), (401, None))
         for token in ("wrong", self.token, self.asker[:-1], self.asker + "x", "x" * 5000):
@@ -197,7 +197,7 @@ class Checks(CallbackCase):
             self.assertIn(words, json.dumps(answer))
 
     def test_from_elsewhere(self):
-        """With curl, over HTTP/2, from another host; and paused."""
+        """Questions by curl, over HTTP/2, from another host; and to a paused session."""
         def ask(*argv):
             return self.there("curl", "-sS", "-m", "20", "--cacert", self.certificate + ".pem", "-o", "/dev/null", "-w", "%{http_code} %{http_version} %header{authorization}",
                               "-H", f"X-Vethguard-Token: {self.asker}", "-H", "Host: api.lab.test", *argv).stdout
@@ -213,7 +213,7 @@ class Checks(CallbackCase):
 
 
 class ByCertificate(CallbackCase):
-    """The asking proxy proves its session with a certificate. One of a sandbox asks for nothing, and the other way round."""
+    """The asking proxy proves its session with a certificate. A sandbox's certificate is not valid for questions, nor the proxy's for traffic."""
     options = CallbackCase.options + "  client_certificates: true\n"
 
     def made(self, name, **members):
@@ -274,7 +274,7 @@ NGINX_PORT = 9080
 
 @unittest.skipUnless(os.path.exists("/usr/sbin/nginx"), "needs nginx")
 class Nginx(CallbackCase):
-    """A real proxy that asks before it sends: with its module auth_request."""
+    """A real proxy, which asks by its module auth_request before it sends."""
 
     def setUp(self):
         super().setUp()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The gateway with UDP ASSOCIATE of SOCKS5: a client by hand, and PySocks; datagrams of strangers, and datagrams that are none."""
+"""The gateway with UDP ASSOCIATE of SOCKS5: a client by hand, and PySocks; datagrams of strangers, and malformed ones."""
 import json
 import socket
 import struct
@@ -112,7 +112,7 @@ class Udp(Gatewayed):
         self.assertEqual((event["src_endpoint"]["ip"], event["traffic"]["bytes_out"]), (CLIENT4, 11), event)
 
     def test_refused(self):
-        """By the policy: the association, or what its datagrams ask for; and what is no association."""
+        """What the policy refuses: the association, or datagrams of it; and requests that are not for an association."""
         without = support.LAB.write(f"no-udp-{time.monotonic_ns()}.yaml", policy(*RULES, credentials=file_credential()))
         token = self.create("without", policy=without)["token"]
         s, answer = self.ask_for(token=token)
@@ -129,7 +129,7 @@ class Udp(Gatewayed):
         self.echoes(relay)
         self.assertEqual(self.seen(b"refused"), [])
         denied = [e for e in self.daemon.events(NETWORK) if e.get("action_id") == 2 and e["connection_info"]["protocol_num"] == 17]
-        self.assertEqual(len(denied), 7, denied)  # each once
+        self.assertEqual(len(denied), 7, denied)  # one event for each destination
 
     def test_hostile_datagrams(self):
         s, relay = self.associate()
@@ -167,7 +167,7 @@ class Udp(Gatewayed):
         self.assertEqual(self.seen(b"sooner"), [])
 
     def test_ports(self):
-        """The ports of the configuration are all there are; one that is free again is used again."""
+        """Only the configured ports are used; one that is free again is used again."""
         kept = [self.associate() for _ in range(LAST - FIRST + 1)]
         self.assertEqual(len({relay for _, relay in kept}), LAST - FIRST + 1)
         s, answer = self.ask_for()

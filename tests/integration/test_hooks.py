@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A webhook is told what waits for a person, and a decider decides: signed, by a process of its own, closed when it fails."""
+"""A webhook is told what waits for a person, and a decider decides. Calls are signed and made by a process of their own; a request is refused
+if its decider fails."""
 import hashlib
 import hmac
 import json
@@ -73,7 +74,7 @@ class Told(test_ask.Asking):
         return of_path()
 
     def verify(self, asked):
-        """What a receiver does: the signature is of the time and the body."""
+        """Verifies as a receiver does: the signature covers the time and the body."""
         seconds, signature = asked["headers"]["X-Vethguard-Timestamp"], asked["headers"]["X-Vethguard-Signature"]
         self.assertLess(abs(time.time() - int(seconds)), 300)
         expected = hmac.new(KEY.encode(), seconds.encode() + b"." + asked["body"], hashlib.sha256).hexdigest()
@@ -100,7 +101,7 @@ class Decided(Told):
         return self.begin(f"/pulls/{what}")
 
     def test_told_signed_and_again(self):
-        """It approves, refuses, or leaves it to a person."""
+        """The decider approves, refuses, or leaves the request to a person."""
         self.assertNotEqual(self.decided("approve")()[0], 403)
         self.verify(self.told("/decide")[0])
         event = self.daemon.event(support.HTTP, status_detail="approved by the decider: by the book")
@@ -151,7 +152,7 @@ esac
         self.assertEqual(self.asks(), [])
 
 
-# Asking has run the tests that these inherit.
+# Asking has run these tests already; the classes above inherit them.
 for cls in (Told, Decided, Program):
     for name in [n for n in vars(test_ask.Asking) if n.startswith("test_")]:
         setattr(cls, name, None)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""https://vethguard.internal/: vethguard answers it itself. Why a request was refused, what may be done, rules that are proposed: they reach
-the operator with what they open, and are in force only once somebody has approved them."""
+"""https://vethguard.internal/, which vethguard answers itself: it tells why a request was refused and what the policy allows, and takes
+proposals of rules. The operator sees what a rule opens; the rule is in force only once somebody has approved it."""
 import json
 import os
 import subprocess
@@ -58,7 +58,7 @@ class Inquiring(daemon_case.Attached):
         return self.get(f"/proposals/{ask}")
 
     def allowed(self):
-        """The lab's server answers, without a key with 401. False: vethguard's 403."""
+        """True if the lab's server answers (with 401, since there is no key), false if vethguard refuses (403)."""
         code = self.curl("-o", "/dev/null", "-w", "%{http_code}", "https://api.lab.test/whoami").stdout
         self.assertIn(code, ("401", "403", "503"))
         return code == "401"
@@ -80,7 +80,7 @@ class Inquiring(daemon_case.Attached):
         self.assertEqual((event["action_id"], event["http_response"]["code"]), (1, 200))
 
     def test_by_name_and_by_lies(self):
-        """It is there by DNS, over http and https, in HTTP/2; no other Host, name or port is it, and none of another name's answers are."""
+        """The name is there by DNS, over http and https, in HTTP/2. Another Host, name or port does not get its answers, nor does it get another's."""
         r = subprocess.run(["ip", "netns", "exec", self.name, "python3", "-c", DNS, "198.18.0.1"], capture_output=True, text=True)
         address = r.stdout
         self.assertRegex(address, r"^198\.1[89]\.\d+\.\d+$", r)
@@ -140,7 +140,7 @@ class Inquiring(daemon_case.Attached):
         self.assertEqual(self.asks(), [])
 
     def test_refused_proposals(self):
-        """What is malformed, too much, or denied by a rule of the operator's opens nothing."""
+        """A proposal that is malformed, one too many, or denied by a rule of the operator's opens nothing."""
         for changed in ({"to": "https://10.0.0.1"}, {"to": "tcp://api.lab.test:22"}, {"to": "https://vethguard.internal"}, {"methods": []},
                         {"paths": ["x"]}, {"reason": ""}, {"credential": "key"}, {"reason": "x" * 501}):
             self.propose(422, **changed)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A floor bounds every policy of a machine: what it takes away, what infrastructure passes whatever a policy says, and that a floor
-which cannot be used or trusted lets nothing start."""
+"""A floor bounds every policy of a machine: what the floor takes away, what its infrastructure rules allow whatever a policy says, and that
+nothing starts with a floor that cannot be used or trusted."""
 import contextlib
 import os
 import shutil
@@ -20,7 +20,7 @@ WIDE = policy("https://*.lab.test")
 
 
 def setUpModule():
-    """The lab has mounts of its own, so no floor is seen outside of it."""
+    """The lab has mounts of its own, so nothing outside of the lab sees its floors."""
     os.makedirs(ETC, exist_ok=True)
     sh("mount", "-t", "tmpfs", "-o", "mode=755", "floor", ETC)
 
@@ -236,10 +236,10 @@ HOSTS = ("white.example", "a.white.example", "x.bad.white.example", "bad.white.e
 
 @support.unittest.skipUnless(SQUID, "no squid here (package squid-openssl)")
 class Squid(Case):
-    """What is made of a squid.conf, beside what squid itself says of the same requests."""
+    """Compares the policy that is made of a squid.conf with squid itself, over the same requests."""
 
     def squid(self, conf):
-        """squid's answers, as a function of method and URL. Nobody listens where names lead: allowed is 503, refused 403."""
+        """squid's answers, as a function of method and URL. Nobody listens at the names' addresses, so what squid allows is 503; what it refuses is 403."""
         folder = support.LAB.path("squid")
         shutil.rmtree(folder, ignore_errors=True)
         os.makedirs(folder)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A server sends a credential back: in sixteen spellings, in twelve places of a response, each response in two pieces (a range: in two
-responses). No run of more than four of the credential's bytes arrives. With VETHGUARD_LONG=1 (`make check-reflections`) the responses are cut at every byte of the spelling,
-otherwise at every eleventh."""
+responses). No run of more than four of the credential's bytes arrives. With VETHGUARD_LONG=1 (`make check-reflections`) the responses are cut
+at every byte of the spelling, otherwise at every eleventh."""
 import base64
 import json
 import os

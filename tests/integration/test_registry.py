@@ -143,7 +143,7 @@ class Refused(Registry):
         self.assertEqual(self.ask(box, "/v2/acme/app/blobs/uploads/?mount=sha256:0&from=acme/b", method="POST")[0], 307)
 
     def test_challenges(self):
-        """One that sends clients elsewhere does not arrive."""
+        """A challenge that sends clients elsewhere does not arrive."""
         good = f'Bearer realm="{REALM}",service="registry.lab",scope="repository:evil/app:pull"'
         box = self.box()
         for values, passes in (((good,), True), (("Basic realm=x", good), True), (("Basic realm=x, " + good,), True), ((), True),

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Logins at AWS's STS inside the sandbox (source: sealed, inject: sigv4): the keys that STS gives stay outside, in their place are texts,
-and what the sandbox signs with the texts is signed anew with the keys. boto3 and awscli against an origin that verifies each signature."""
+"""Logins at AWS's STS inside the sandbox (source: sealed, inject: sigv4): the keys that STS gives stay outside, texts take their place, and
+what the sandbox signs with a text is signed anew with the keys. boto3 and awscli against an origin that verifies each signature."""
 import json
 import os
 import shutil
@@ -52,7 +52,7 @@ print(json.dumps(got))
 
 
 class Origin(aws_origin.Origin):
-    """STS too: each login gives other keys, which are good from then on. shape: an answer of a test's own to logins."""
+    """The origin is STS as well: each login gives other keys, which are valid from then on. shape: an answer of a test's own to logins."""
 
     def __init__(self, *args):
         super().__init__(*args, {})
@@ -163,7 +163,7 @@ class Stays(Sealed):
             self.assertGreater(len(self.findings(box)), before)
 
     def test_other_keys(self):
-        """Another sandbox's text, a cut one, keys of the program's own, and none."""
+        """Requests signed with another sandbox's text, a cut text, keys of the program's own, and not signed."""
         box, text = self.box(), self.login(self.box())
         mine = self.login(box)
         for other in (text, mine[:-1], mine + "x", "AKIDOFITSOWN"):

@@ -307,7 +307,7 @@ class Filled(Box):
         return opcode, hashlib.sha256(text.encode()).hexdigest()
 
     def test_replaced(self):
-        """In one frame, in fragments with a ping between, and escaped in JSON."""
+        """Placeholders in one frame, in fragments with a ping between, and in JSON, where the value is escaped."""
         heard = self.heard("c.send(TEXT, b'auth ' + key)\nfor i in range(0, len(key), 5): c.send(0 if i else TEXT, key[i:i + 5], fin=False)\n"
                            "c.send(PING, b'p')\nc.send(0, b'!')\nc.send(TEXT, b'{\"key\": \"' + key + b'\"}')\nc.send(TEXT, b'no key')\nc.send(BINARY, b'data')")
         secret = support.SECRET

@@ -67,7 +67,7 @@ class Commands(cni_case.Plugin):
                 chain.delete(container, netns)
 
     def test_a_core_of_it_shows_no_credential(self):
-        """When it has its answer, for a sandbox with a credential."""
+        """The core is taken when the plugin has its answer, for a sandbox with a credential."""
         netns, container = self.netns()
         with open(f"{self.policies}/secretive.yaml", "w") as f:
             f.write(support.policy("{to: https://api.lab.test, credential: api}", credentials=support.file_credential()))

@@ -200,7 +200,7 @@ class Battery(Network):
         self.assertEqual(self.came("other"), "ready\n", "the other container was reached")
 
     def test_2_a_core_of_the_driver_shows_no_credential(self):
-        """The containers it has made use one."""
+        """The containers that the driver has guarded use a credential."""
         self.assertEqual(cores.found_in(self.driver.process.pid, {"secret": support.SECRET}), set())
         self.assertEqual([path for path, data in cores.files(self.driver.dir) if cores.shows(data, {"secret": support.SECRET})], [])
 

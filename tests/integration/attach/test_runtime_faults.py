@@ -113,14 +113,14 @@ class Direct(Case):
                 self.assertEqual(f.read(), before)
 
     def test_cores_of_it_show_no_credential(self):
-        """At many moments of its work, for a container whose policy has one."""
+        """Cores are taken at many moments of the runtime's work, for a container whose policy has a credential."""
         bundle = self.bundle()
         with open(self.runtime.log + ".stderr", "w") as err:
             process = subprocess.Popen(self.runtime.words("create", "--bundle", bundle.path, "--pid-file", bundle.path + "/pid", "cored"),
                                        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=err)
         taken = 0
         while process.poll() is None:
-            with contextlib.suppress(OSError):  # it has just ended
+            with contextlib.suppress(OSError):  # the process has just ended
                 self.assertEqual(cores.found_in(process.pid, {"secret": support.SECRET}), set())
                 taken += 1
         self.assertEqual(process.returncode, 0)
