@@ -165,7 +165,7 @@ struct proxy {
 	struct client *shaking_hands; /* for which tls_server asks for a certificate */
 	size_t stream_count;          /* HTTP/2 streams of all clients */
 	size_t association_count;  /* clients of SOCKS5 that have a UDP socket, or wait for one */
-	uint64_t last_association; /* id of the last question for a UDP socket */
+	uint64_t last_association; /* id of the last question to the supervisor for a UDP socket */
 	struct rate associations;  /* bound on these questions */
 	struct client_http2_stream *free_streams;
 	size_t free_stream_count;

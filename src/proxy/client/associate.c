@@ -5,8 +5,8 @@
  * tunnel/udp_association.c serves it. The association ends with its TCP connection, and the TCP
  * connection ends if the association carries nothing for too long.
  *
- * In place of a link, a Unix socket or a vsock has no address to which a client could send
- * datagrams, and a sandbox with a link needs none: the proxy relays its datagrams as they are.
+ * Other clients get no association. A client on a Unix socket or a vsock has no address to send
+ * datagrams to, and a sandbox with a link needs none: the proxy relays its datagrams as they are.
  */
 #include "proxy/client/client.h"
 #include "proxy/tunnel/udp_association.h"
@@ -16,8 +16,9 @@
 
 static const struct policy_decision none = {.rule = POLICY_NONE, .credential = POLICY_NONE};
 
-/* Returns the port from which the client says it will send, if it says so for its own address: the
- * address and port of a client behind a NAT are not those that arrive here. */
+/* Returns the port from which the client announces to send, or 0. The port counts only if the
+ * client names its own address or none with it: behind a NAT the client does not know what arrives
+ * here. */
 static uint16_t announced_port(const struct client *c, const struct socks5_request *r)
 {
 	bool own = !r->name.n &&
@@ -26,7 +27,8 @@ static uint16_t announced_port(const struct client *c, const struct socks5_reque
 	return own ? r->port : 0;
 }
 
-/* Returns NULL if the client may have an association, or why not, with cause and reply. */
+/* Returns NULL if the client may have an association; else why not, with *cause, *reply and the
+ * decision's reason. */
 static const char *find_refusal(const struct client *c, struct policy_decision *decision,
         enum event_cause *cause, enum socks5_reply *reply)
 {
@@ -126,7 +128,8 @@ enum client_state client_associating(struct client *c)
 	return CLIENT_ASSOCIATED;
 }
 
-/* Nothing is sent over the connection any more: its end, or anything else, ends the association. */
+/* The client has nothing more to send here: its end of the connection, or any byte, ends the
+ * association. */
 enum client_state client_associated(struct client *c)
 {
 	struct slice input;
@@ -134,7 +137,7 @@ enum client_state client_associated(struct client *c)
 	return client_input(c, &input) == SOCKET_AGAIN ? CLIENT_ASSOCIATED : CLIENT_CLOSED;
 }
 
-/* The deadline is not moved for each datagram: an idle association lasts at most twice as long. */
+/* Datagrams do not move the deadline, so an idle association lasts at most twice idle_ms. */
 enum client_state client_associated_timeout(struct client *c)
 {
 	const int64_t idle_ms =

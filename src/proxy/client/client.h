@@ -23,8 +23,8 @@ enum client_state {
 	CLIENT_PEEK,          /* finding out what it is */
 	CLIENT_SOCKS,         /* waiting for a greeting of SOCKS5, or reading it */
 	CLIENT_SOCKS_REQUEST, /* ... for what it asks for */
-	CLIENT_ASSOCIATING,   /* ... which is a UDP association: waiting for the socket */
-	CLIENT_ASSOCIATED,    /* datagrams pass; the connection carries nothing */
+	CLIENT_ASSOCIATING,   /* a UDP association: waiting for the supervisor's socket */
+	CLIENT_ASSOCIATED,    /* the association is served; the connection carries nothing */
 	CLIENT_TLS,           /* handshake with the sandbox */
 	CLIENT_HTTP,          /* waiting for a request head, or reading it */
 	CLIENT_EXCHANGE,      /* serving a request */
@@ -54,13 +54,13 @@ enum client_exchange_end {
 
 /* A client's UDP association (associate.c). */
 struct client_association {
-	uint64_t id; /* of the question for the socket; 0: there is no association */
+	uint64_t id; /* of the question to the supervisor; 0: there is no association */
 	bool answered;
-	int fd;            /* the socket that was got and is not used yet; -1: none */
-	struct ip address; /* what the client is told, with port */
+	int fd;            /* owned: the supervisor's socket, not served yet; -1: none */
+	struct ip address; /* with port: where the client is told to send datagrams */
 	uint16_t port;
 	uint16_t client_port; /* from which the client says it sends; 0: it does not say */
-	struct udp_association *relayed; /* ASSOCIATED */
+	struct udp_association *relayed; /* owned; NULL: not served yet */
 };
 
 /* One connection from the sandbox. */

@@ -66,7 +66,7 @@ size_t client_reauthorize(struct client *c, const struct policy *next, uint32_t 
 	case CLIENT_DIAL:
 		return credential == POLICY_NONE ? look_at_tunnel(c, next, cause, detail) : 0;
 	case CLIENT_ASSOCIATING:
-	case CLIENT_ASSOCIATED: /* its flows are looked at one by one */
+	case CLIENT_ASSOCIATED: /* udp_relay looks at each flow */
 		c->cut = c->cut || (credential == POLICY_NONE && !next);
 		return 0;
 	default: /* nothing of the exchange was sent yet */

@@ -150,8 +150,9 @@ static uint32_t number_in_force(
 	return POLICY_NONE;
 }
 
-/* Returns NULL, or why the request cannot be signed. Keys of a login have texts of their own; a
- * program that logs in at a token endpoint may sign with keys that it has, or not at all. */
+/* Returns NULL, or why the request cannot be signed. With a sealed credential the program has to
+ * sign with the text of a login's keys. A request that logs in may also be signed with the
+ * program's own keys, or not at all: then vethguard does not sign it (j->is_signed). */
 static const char *check_signature(const struct policy *policy, const struct client *c,
         const struct http_request *r, const struct policy_credential *spec, struct verdict *j)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Theory of operation: such a request comes over a connection of a form of its own, so nothing of a
- * request can make it one. Its exchange begins as every other and ends where others would dial: the
- * answer is written there. The event is recorded before the answer leaves, as always. The answer is
- * in locked memory, and is wiped from the buffers of the connection once it was sent.
+ * Theory of operation: the form of the connection, not the request, tells that another proxy asks.
+ * The exchange begins as any other. Where others dial, this one writes its answer. The event is
+ * recorded before the answer leaves, as always. The answer is made in locked memory, and its copies
+ * in shared buffers are wiped at once.
  */
 #include "proxy/exchange/callback.h"
 
@@ -126,7 +126,7 @@ void callback_decide(struct exchange *ex)
 
 	if (!why)
 		return;
-	/* The placeholder of the credential that it would have got is no leak. */
+	/* The placeholder of the credential that the request would have got is no leak. */
 	if (ex->verdict.allowed && ex->verdict.decision.credential < POLICY_CREDENTIALS_MAX)
 		ex->verdict.own |= UINT64_C(1) << ex->verdict.decision.credential;
 	ex->verdict.needs_body = false;
@@ -167,7 +167,8 @@ static int put_json(const struct outgoing *head, struct buf *out)
 	return j.failed ? -ENOBUFS : 0;
 }
 
-/* Finds the fields that the other proxy has to add. text: memory for what is put together. */
+/* Puts the fields that the other proxy has to add into head. text: locked memory for their values.
+ * Returns 0 or -errno. */
 static int find_fields(struct exchange *ex, struct outgoing *head, struct buf *text)
 {
 	struct policy_credential spec;
@@ -179,7 +180,7 @@ static int find_fields(struct exchange *ex, struct outgoing *head, struct buf *t
 	        head, &ex->request, &spec, secret_slice(&ex->credential->rendered), text);
 }
 
-/* Writes the answer, and wipes what it leaves behind. */
+/* Writes the answer, and wipes it from the shared buffers. */
 static void answer(struct exchange *ex, struct http_response *r, struct slice body)
 {
 	struct buf *scratch = &ex->proxy->text;
@@ -194,7 +195,7 @@ static void answer(struct exchange *ex, struct http_response *r, struct slice bo
 	socket_flush_secret(&ex->client->socket);
 }
 
-/* Returns 0 or -errno; nothing was sent then. */
+/* Records the event and answers. Returns 0, or -errno with nothing sent. */
 static int respond(struct exchange *ex, const struct outgoing *head, bool json, struct buf *body)
 {
 	struct http_response r = {

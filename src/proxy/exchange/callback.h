@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * callback: requests that another proxy asks about (wire/callback.h). They are judged, counted and
- * recorded as every request. What is allowed is not sent: the answer to the question says so, and
- * has the fields of the credential, which the other proxy adds. A request is refused if its verdict
- * depends on what the other proxy does not tell, or if fields cannot carry out the verdict.
+ * recorded as every request. An allowed request is not sent: the answer tells the other proxy to
+ * send it, with the credential's fields, which the other proxy adds. A request is refused if its
+ * verdict depends on what the other proxy does not tell, or if fields cannot carry out the verdict.
  */
 #ifndef VETHGUARD_SRC_PROXY_EXCHANGE_CALLBACK_H
 #define VETHGUARD_SRC_PROXY_EXCHANGE_CALLBACK_H

@@ -80,8 +80,8 @@ static bool is_refused(struct slice parameters)
 	return true;
 }
 
-/* Reads an element of Accept-Encoding. seen: the codings that were named before; the first mention
- * of a coding counts. */
+/* Reads an element of Accept-Encoding. Returns the bit of its coding, or 0. *seen: the codings that
+ * were named before; the first mention of a coding counts. */
 static unsigned accepted_by(struct slice element, unsigned *seen)
 {
 	ptrdiff_t semicolon = slice_find_byte(element, ';');

@@ -9,7 +9,8 @@
 #include "proxy/http/http.h"
 #include "vethguard/credential/decompress.h"
 
-/* The codings that can be read begin at CONTENT_GZIP, in the order of enum decompress_coding. */
+/* The codings that can be decompressed begin at CONTENT_GZIP, in the order of enum
+ * decompress_coding. */
 enum content_coding {
 	CONTENT_PLAIN,
 	CONTENT_GZIP,
@@ -25,21 +26,21 @@ static inline bool content_is_compressed(enum content_coding coding)
 	return coding != CONTENT_PLAIN && coding != CONTENT_OTHER;
 }
 
-/* Call it for a coding that can be read. */
+/* coding: one that content_is_compressed(). */
 static inline enum decompress_coding content_decoder_of(enum content_coding coding)
 {
 	return (enum decompress_coding)(coding - CONTENT_GZIP);
 }
 
-/* Reads all Content-Encoding fields together. Only no coding, or one of those that can be read,
- * once, is not CONTENT_OTHER. */
+/* Reads all Content-Encoding fields together. Returns CONTENT_OTHER for a coding that cannot be
+ * decompressed, and for more than one coding. */
 enum content_coding content_coding_of(const struct http_fields *response);
 /* True if messages inside the content may be compressed. */
 bool content_has_coded_messages(const struct http_fields *response);
-/* The codings that a request accepts (RFC 9110 section 12.5.3) and that can be read: a bit for each
- * enum decompress_coding. "*" means none. */
+/* Returns the codings that a request accepts (RFC 9110 section 12.5.3) and that can be
+ * decompressed: a bit for each enum decompress_coding. "*" names none of them. */
 unsigned content_accepted(const struct http_fields *request);
-/* The value of Accept-Encoding that asks for these codings, or for none. */
+/* Returns the value of Accept-Encoding that asks for these codings; 0: for none. */
 struct slice content_asking_for(unsigned accepted);
 /* True if Cache-Control says no-transform (RFC 9111 section 5.2). */
 bool content_forbids_transform(const struct http_fields *fields);

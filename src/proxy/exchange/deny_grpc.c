@@ -19,7 +19,7 @@ bool exchange_is_grpc(const struct exchange *ex)
 
 bool deny_grpc_reads(const struct exchange *ex)
 {
-	if (message_form_is_asked(ex->client->form)) /* its status would allow the request */
+	if (message_form_is_asked(ex->client->form)) /* status 200 would allow it */
 		return false;
 	return exchange_is_grpc(ex) || slice_starts_with(type_of(ex), SLICE(WEB));
 }

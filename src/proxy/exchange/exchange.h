@@ -115,7 +115,7 @@ struct exchange {
 	/* Parts that only some exchanges have; else NULL. */
 	struct holding *holding;       /* its body is held */
 	struct signing *signing;       /* it is signed (sigv4) */
-	struct ranging *ranging;       /* it asks for a part */
+	struct ranging *ranging;       /* its Range is widened */
 	struct sealing *sealing;       /* tokens of its response are sealed */
 	struct secrets *secrets;       /* secrets are looked for in it */
 	struct tools_filter *tools;    /* its response may list MCP tools */
@@ -247,15 +247,14 @@ struct slice exchange_filter_trailers(struct exchange *ex, struct slice trailers
 /* Changes the exchange's state; nothing else does. */
 void exchange_enter(struct exchange *ex, enum exchange_state state);
 
-/* Describes what is replaced in a request with inject: placeholder, but for `text`. spec is
- * borrowed. */
+/* Fills in *out for a request with inject: placeholder, except `text`. *out borrows spec. */
 void exchange_substitute(
         const struct exchange *ex, const struct policy_credential *spec, struct substitute *out);
 /* Send the head. Return 0 or -errno (-EBADMSG: the credential cannot be put in). */
 int exchange_send_plain(struct exchange *ex);
 int exchange_send_with_credential(struct exchange *ex);
-/* Puts the credential's value into the head, where it belongs. text: locked memory for what is put
- * together, which the caller wipes. Returns 0 or -errno. */
+/* Puts the credential's value into the head as spec says. text: locked memory for what is put
+ * together; the caller wipes it. Returns 0 or -errno. */
 int exchange_inject(struct outgoing *head, const struct http_request *r,
         const struct policy_credential *spec, struct slice value, struct buf *text);
 /* Returns the trailer lines that may pass to the upstream. They overwrite the bytes of trailers. */
@@ -293,7 +292,7 @@ int exchange_begin_masking(
         struct exchange *ex, struct http_response *r, enum event_cause *cause, const char **why);
 /* Sends the delayed head. Call this before the memory it points into changes. */
 void exchange_release_head(struct exchange *ex);
-/* Why content that decompress_feed() fails on cannot be passed on; rc: its error. */
+/* Returns why content cannot be passed on (static). rc: the error of decompress_feed(). */
 const char *exchange_undecodable_text(int rc);
 /* Marks that the response's content cannot be passed on; why is static. */
 void exchange_mark_undecodable(struct exchange *ex, const char *why);

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Theory of operation: the request was read, bound to its connection and authorized as any other.
- * Here a table maps its path to what writes the answer, into one page that is JSON or plain text.
- * A proposal's body is held first, with a small bound.
+ * Here a table maps its path to the function that writes the answer, as one page of JSON or plain
+ * text. The body of a proposal is held first, up to INQUIRY_BODY_MAX bytes.
  *
- * A page of the internet that a browser inside shows must not speak for the agent, so a request
- * that a browser sends for another site is refused (Origin, Sec-Fetch-Site), and a proposal has to
- * be application/json, which a page cannot send to another site without asking first. Nothing is
- * answered to such a question (CORS).
+ * A web page that a browser inside shows must not speak for the agent. So requests that a browser
+ * sends for a page are refused (Origin, Sec-Fetch-Site), and a proposal has to be application/json,
+ * which a page cannot send to another site without a preflight (CORS). Preflights are refused too.
  */
 #include "proxy/exchange/inquiry.h"
 
@@ -42,7 +41,7 @@ void inquiry_close(struct proxy *p)
 
 /* --- answers --- */
 
-/* Sends the page, which ends here. ex is freed. */
+/* Ends the page, sends it and frees it. ex is freed, too. */
 static void send_page(struct exchange *ex, uint16_t status, const char *allow, struct page *page)
 {
 	struct http_response r = {.version = 11, .status = status, .reason = http_reason(status)};
@@ -82,7 +81,8 @@ static bool has_text(struct slice value, struct slice text)
 	return value.n >= text.n && memmem(value.p, value.n, text.p, text.n);
 }
 
-/* The field with that name; NULL: there is none. *twice: there are several. */
+/* Returns the first field with that name, and sets *twice to whether there are several. Returns
+ * NULL and leaves *twice alone if there is none. */
 static const struct http_field *find(const struct exchange *ex, struct slice name, bool *twice)
 {
 	const struct http_field *found = NULL;
@@ -99,7 +99,7 @@ static const struct http_field *find(const struct exchange *ex, struct slice nam
 	return found;
 }
 
-/* JSON, unless the client asks for plain text only. */
+/* True unless Accept names plain text and not JSON. */
 static bool wants_json(const struct exchange *ex)
 {
 	bool twice = false;
@@ -197,7 +197,7 @@ static const struct {
 };
 #define PLACE_COUNT (sizeof(places) / sizeof(places[0]))
 
-/* Reads 16 hex digits in small letters. Returns 0 if they are none. */
+/* Reads 16 hex digits in small letters. Returns 0 for any other text. */
 static uint64_t read_id(struct slice text)
 {
 	uint64_t id = 0;
@@ -232,7 +232,7 @@ static size_t find_place(struct slice path, uint64_t *id)
 
 /* --- proposals --- */
 
-/* Returns why this one cannot be taken now, or NULL. */
+/* Sends the proposal to the supervisor. Returns NULL, or why it cannot be taken now. */
 static const char *send_proposal(struct exchange *ex, const struct policy_proposal *proposal)
 {
 	struct proxy *p = ex->proxy;
@@ -276,7 +276,8 @@ static void propose(struct exchange *ex)
 
 /* --- requests --- */
 
-/* True if a browser sends the request for a page of another site. */
+/* True if a browser may have sent the request for a page: it has Origin, or a Sec-Fetch-Site other
+ * than "none". changes: the method is not GET or HEAD, and any Sec-Fetch-Site counts. */
 static bool is_foreign(const struct exchange *ex, bool changes)
 {
 	bool twice = false;

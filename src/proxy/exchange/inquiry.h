@@ -12,9 +12,9 @@
 #include "vethguard/base/slice.h"
 
 #define INQUIRY_BASE "https://vethguard.internal"
-#define INQUIRY_DENIALS_MAX 64       /* the last ones that are remembered */
-#define INQUIRY_ASKS_MAX 64          /* decided ones that are remembered */
-#define INQUIRY_RULES_MAX 256        /* rules that one answer tells */
+#define INQUIRY_DENIALS_MAX 64       /* refused requests that are remembered */
+#define INQUIRY_ASKS_MAX 64          /* decided requests that are remembered */
+#define INQUIRY_RULES_MAX 256        /* rules in one answer */
 #define INQUIRY_BODY_MAX 4096        /* bytes of a proposal: PROPOSAL_BYTES_MAX */
 #define INQUIRY_PROPOSAL_GAP_MS 2000 /* between proposals */
 
@@ -26,7 +26,7 @@ struct proxy;
 /* The proxy's part. */
 struct inquiry {
 	struct rate rate;            /* of questions */
-	int64_t next_proposal_ms;    /* clock_monotonic_ms(): earlier ones are refused */
+	int64_t next_proposal_ms;    /* clock_monotonic_ms(): until then proposals are refused */
 	struct inquiry_notes *notes; /* owned; NULL: nothing was noted yet */
 };
 
@@ -37,14 +37,14 @@ void inquiry_answer(struct exchange *ex);
 
 /* inquiry_notes.c */
 
-/* Remembers a refused request, which has its event's text. */
+/* Remembers a refused request. Call this once its event is recorded. */
 void inquiry_note_denial(const struct exchange *ex);
 /* Remembers what was decided about a request that has waited. */
 void inquiry_note_ask(const struct exchange *ex, bool approved, const char *text);
 /* Remembers a proposal that was sent to the supervisor. */
 void inquiry_note_proposal(struct proxy *proxy, uint64_t id, struct slice to);
-/* Each writes what is remembered; id 0: of all, one object each. Returns false if there is nothing
- * with this id. */
+/* Each writes what is known under this id; id 0: all that is known, as one object each. Returns
+ * false if nothing is known under this id. */
 bool inquiry_put_denials(struct proxy *proxy, struct page *page, uint64_t id);
 bool inquiry_put_asks(struct proxy *proxy, struct page *page, uint64_t id);
 bool inquiry_put_proposals(struct proxy *proxy, struct page *page, uint64_t id);

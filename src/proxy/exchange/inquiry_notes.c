@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Theory of operation: three rings, one each for denials, for requests that a person has decided
- * about, and for proposals. A new note takes the place of the oldest one. Requests that still wait
- * are in the proxy's own list (asking.h). Notes end with the worker, except proposals, which the
- * supervisor tells the next worker.
+ * Theory of operation: there are three rings: of denials, of requests that a person has decided
+ * about, and of proposals. A new note takes the place of the oldest one. Requests that still wait
+ * are in the proxy's own list (asking.h). Notes end with the worker, except those of proposals:
+ * the supervisor tells the next worker about these.
  */
 #include <stdlib.h>
 

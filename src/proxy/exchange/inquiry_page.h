@@ -13,7 +13,7 @@ struct page {
 	struct buf out;
 	struct json json;
 	bool is_json;
-	unsigned depth; /* of text: two spaces each */
+	unsigned depth; /* of lists, in plain text: two spaces each */
 };
 
 void page_init(struct page *page, bool is_json);

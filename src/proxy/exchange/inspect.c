@@ -17,7 +17,7 @@ struct inspection {
 	struct decompress *decompress;
 	struct mask_stream raw;
 	struct buf kept;
-	uint64_t made; /* bytes that it was inflated to */
+	uint64_t made; /* bytes after decompression */
 	uint64_t come; /* compressed bytes received, including those not yet decompressed */
 	/* The first `marked` bytes of kept, and the lengths of both texts when these bytes had
 	 * come. */

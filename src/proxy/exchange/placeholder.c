@@ -108,8 +108,8 @@ static bool is_foreign(struct exchange *ex, struct slice text, uint32_t credenti
 }
 
 /* The placeholder belongs into the parameter with that name; an empty name stands for any
- * parameter, "?" for none. In a presigned URL it is the key's id, and with keys of a login the
- * session token. in_path: bits of the credentials
+ * parameter, "?" for none. In a presigned URL it is the key's id (X-Amz-Credential), and with keys
+ * of a login the session token as well (X-Amz-Security-Token). in_path: bits of the credentials
  * whose placeholders belong into the path as well. */
 static bool query_is_foreign(struct exchange *ex, struct slice parameter, uint64_t in_path)
 {
@@ -302,7 +302,8 @@ static bool is_searched(const struct exchange *ex)
 	               credential_store_has_placeholders(ex->proxy->config.credentials));
 }
 
-/* A body that inflates beyond the bounds could hide a placeholder behind them. */
+/* The part of a body that is beyond the bounds, or for which there is no memory, could hide a
+ * placeholder. */
 static void inflates_too_far(struct exchange *ex)
 {
 	secrets_note_coding(ex);
@@ -310,8 +311,8 @@ static void inflates_too_far(struct exchange *ex)
 	        "placeholders");
 }
 
-/* Searches what a piece of a compressed body inflates to. Returns how much of it was read: less
- * than n if the rest is not in the coding. */
+/* Decompresses a piece of a body and searches the result. Returns how many of its bytes were read:
+ * fewer than n if the rest cannot be decompressed. */
 static size_t scan_compressed(struct exchange *ex, const uint8_t *p, size_t n)
 {
 	size_t at = 0, used;

@@ -17,7 +17,7 @@
 #include "proxy/http/range.h"
 
 struct ranging {
-	struct http_range wanted, asked;      /* by the client, and of the upstream */
+	struct http_range wanted, asked;      /* what the client wants; what the upstream gets */
 	char asked_text[HTTP_RANGE_TEXT_MAX]; /* the value of Range */
 	char sent_text[HTTP_RANGE_TEXT_MAX];  /* the value of Content-Range, for the client */
 	bool cuts;                            /* the response is a part */
@@ -26,7 +26,7 @@ struct ranging {
 
 /* --- the request --- */
 
-/* The only field with that name, or NULL. */
+/* Returns the field with that name; NULL if there is none, or more than one. */
 static struct http_field *only(struct http_fields *fields, struct slice name)
 {
 	struct http_field *found = NULL;
@@ -43,8 +43,8 @@ static struct http_field *only(struct http_fields *fields, struct slice name)
 	return found;
 }
 
-/* True if If-Range lets a part come only of the very representation that the client has (RFC 9110
- * section 13.1.5). */
+/* True if If-Range has a strong entity tag: the upstream sends a part only of the representation
+ * that the client has (RFC 9110 section 13.1.5). */
 static bool is_guarded(struct http_fields *fields)
 {
 	const struct http_field *f = only(fields, SLICE("if-range"));
@@ -118,7 +118,7 @@ static bool is_as_asked(const struct http_range *asked, const struct http_conten
 	       (asked->open || c->last <= asked->last);
 }
 
-/* The client's part begins behind the end. */
+/* Makes the response a 416: the client's part begins behind the end. */
 static void describe_nothing(struct ranging *g, struct http_response *r, struct http_field *range,
         const struct http_content_range *c)
 {
@@ -173,8 +173,8 @@ const char *ranging_answer(struct exchange *ex, struct http_response *r)
 		       "for, and could end inside of the credential: ask without Range";
 	g->cuts = true;
 	describe_part(g, r, range, &c);
-	/* They tell about the content of the upstream's message; Repr-Digest and Digest tell about
-	 * the whole representation (RFC 9530). */
+	/* These fields tell about the content before the cut. Repr-Digest and Digest stay: they
+	 * tell about the whole representation (RFC 9530). */
 	http_drop(&r->fields, SLICE("content-digest"));
 	http_drop(&r->fields, SLICE("content-md5"));
 	return NULL;

@@ -24,9 +24,9 @@ bool ranging_begin(struct exchange *ex);
 /* The request is sent without a range. */
 void ranging_drop(struct exchange *ex);
 void ranging_free(struct ranging *ranging);
-/* Takes the final head. If it is that of a part, describes the client's part of it in the head
- * (206, or 416 where the client's part begins behind the end). Returns NULL, or why the part cannot
- * be passed on (static). */
+/* Call this with the final head. If the response is a part, makes the head describe the client's
+ * part of it (206; 416 if that begins behind the end). Returns NULL, or why the response cannot be
+ * passed on (static). */
 const char *ranging_answer(struct exchange *ex, struct http_response *r);
 /* True if the response was cut. */
 bool ranging_cuts(const struct ranging *ranging);

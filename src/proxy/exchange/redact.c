@@ -7,8 +7,9 @@
  * - in gzip, deflate, br or zstd: decompressed, masked and sent plain, if the client accepts the
  *   coding and nobody would notice a change; otherwise passed on as it came, and a copy is searched
  *   (inspect.c);
- * - in any other coding or several, with messages compressed one by one (gRPC, Connect), or in a
- * character set that cannot be searched (charset.c): refused, because it could hide the credential.
+ * - in any other coding or in several, with messages compressed one by one (gRPC, Connect), or in a
+ *   character set that cannot be searched (charset.c): refused, because it could hide the
+ *   credential.
  *
  * Decompression obeys back-pressure: input for which the client has no room waits in
  * ex->redacting.compressed.
@@ -344,7 +345,7 @@ bool exchange_decompress_more(struct exchange *ex)
 
 int exchange_flush_body(struct exchange *ex)
 {
-	/* An empty body is not compressed, but some servers send one and say that it is. */
+	/* An empty body is no compressed stream, but some servers send one and label it so. */
 	if (ex->redacting.undecodable ||
 	        (ex->redacting.decompress && ex->redacting.state != REDACTING_EMPTY &&
 	                !decompress_complete(ex->redacting.decompress)))

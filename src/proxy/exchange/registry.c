@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Theory of operation: the client inside asks the token service by itself, without a login or with
- * one that is worth nothing. vethguard puts the login into that request, whose scope the policy has
- * judged, and gives the client a text in place of the token (sealing.c). The client shows the text
- * to the registry, and vethguard sends the token for it. A text whose token is not known (any more)
+ * a worthless one. The policy judges the scope of that request. vethguard puts the login into it,
+ * and gives the client a text in place of the token (sealing.c). The client shows the text to the
+ * registry, and vethguard sends the token in its place. A text whose token is unknown or forgotten
  * is not sent: the registry answers with its challenge again, and the client asks for a new token.
  */
 #include "proxy/exchange/registry.h"
@@ -27,8 +27,8 @@ bool registry_is_on(const struct exchange *ex)
 	return spec.inject == POLICY_INJECT_DOCKER_REGISTRY;
 }
 
-/* The token for "Bearer TEXT" in the request's Authorization, or empty. Fields that are not sent on
- * count too: the tripwires have dropped this one. */
+/* Returns the token for "Bearer TEXT" in the request's Authorization; empty: there is none. Fields
+ * that were dropped count too, as this one is. */
 static struct slice find_token(const struct exchange *ex)
 {
 	const struct http_fields *fields = &ex->request.fields;

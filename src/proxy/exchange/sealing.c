@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Theory of operation: the content is JSON (RFC 6749 section 5.1; or XML of AWS's STS if the
- * credential is for sigv4: sealing_keys.c), held in locked memory. The
- * value of each member with the name of a token, at any depth, is replaced by the token's text
+ * Theory of operation: the content is JSON (RFC 6749 section 5.1), held in locked memory. For a
+ * credential for sigv4 it is XML of AWS's STS instead (sealing_keys.c). In JSON, the value of each
+ * member with the name of a token, at any depth, is replaced by the token's text
  * (credential/jar.h): a new one for a new token, the same for one that is known, since a refreshed
  * login may repeat its refresh token. Then all tokens of the jar are masked in the rest, the head
  * included: an answer may repeat a token, or echo the one that came with the request.
@@ -42,7 +42,7 @@ bool sealing_is_wanted(const struct exchange *ex)
 
 /* --- the head --- */
 
-/* True if the content has one of both types. */
+/* True if there is one Content-Type, and it is one of these two. */
 static bool is_type(const struct http_fields *fields, struct slice one, struct slice other)
 {
 	bool found = false;
@@ -63,7 +63,7 @@ static bool is_type(const struct http_fields *fields, struct slice one, struct s
 	return found;
 }
 
-/* True if the answers of the endpoint are those of AWS's STS. */
+/* True if the endpoint answers as AWS's STS does. */
 static bool gives_keys(const struct exchange *ex)
 {
 	struct policy_credential spec;
@@ -179,7 +179,7 @@ const char *sealing_keep_token(
 	return NULL;
 }
 
-/* The same; puts the token's text into out. */
+/* Keeps the token, and appends its text to what is sent. Returns NULL, or why not. */
 static const char *seal_token(struct exchange *ex, struct slice value)
 {
 	struct jar_token token;
@@ -261,7 +261,7 @@ static const char *mask_rest(struct sealing *s)
 	return NULL;
 }
 
-/* The tokens that the store has by now; another exchange may have sealed some meanwhile. */
+/* Returns the tokens that the store holds now: another exchange may have added some. */
 static const struct secret *held_jar(const struct exchange *ex)
 {
 	const struct credential_value *v = credential_store_held(

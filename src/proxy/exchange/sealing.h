@@ -40,11 +40,11 @@ void sealing_free(struct exchange *ex);
 /* --- for sealing_keys.c --- */
 
 extern const char sealing_no_memory[], sealing_too_large[];
-/* Puts a token into the jar, here and where the next request finds it. end: memory for *token.
- * Returns NULL, or why not. */
+/* Puts a token into this answer's jar and into the store's, where the next request finds it. end:
+ * memory for *token. Returns NULL, or why not. */
 const char *sealing_keep_token(
         struct exchange *ex, struct slice value, struct jar_token *token, char end[JAR_END_MAX]);
-/* Masks what the mask finds in the head and in what was written. */
+/* Masks the head and what was written. */
 void sealing_mask(struct sealing *s, const struct mask *mask);
 
 /* --- sealing_keys.c --- */

@@ -3,7 +3,7 @@
  * Theory of operation: an answer of AWS's STS has an access key id, its secret and a session token.
  * The three are sealed as one token of the jar, "ID:SECRET:TOKEN" as sigv4 takes keys, and one text
  * stands in the place of each: whichever of them the sandbox shows later, the text leads to all
- * three. A client signs with the text as its secret; the signature is made anew (signing_sign.c).
+ * three. A client signs with the text as its secret; vethguard signs anew (signing/sign.c).
  */
 #include <errno.h>
 
@@ -64,7 +64,8 @@ static int join(const struct sts_xml *xml, struct secret *out)
 	return 0;
 }
 
-/* True if the joined keys are read as they were. */
+/* True if aws_keys_new() splits the joined keys into the same ones, and the session token is long
+ * enough for a mask. */
 static bool can_sign(const struct sts_xml *xml, struct slice joined)
 {
 	const char *fault;

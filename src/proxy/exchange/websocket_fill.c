@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Theory of operation: a message that is JSON as a whole is filled as a JSON body is: in its
- * strings, with the value escaped. Any other text gets the value as it is. What is not replaced is
- * searched for placeholders and secrets before a byte of the message leaves.
+ * strings, with the value escaped. Any other text gets the value as it is. The rest of the message
+ * is searched for placeholders and secrets before a byte of it leaves.
  *
- * No compression is offered to the upstream of a request with a credential (request.c), so content
- * is what it says.
+ * Messages are not compressed: no compression is offered to the upstream of a request with a
+ * credential (request.c).
  */
 #include "proxy/exchange/websocket_fill.h"
 
@@ -68,7 +68,7 @@ bool websocket_fill_takes(const struct exchange *ex)
 
 /* --- a whole message --- */
 
-/* JSON, if all of the message is JSON. */
+/* FILL_JSON if all of the message is JSON, else FILL_TEXT. Returns 0 or -ENOMEM. */
 static int kind_of(struct slice message, struct fill_kind *kind)
 {
 	const char *why;
@@ -80,7 +80,7 @@ static int kind_of(struct slice message, struct fill_kind *kind)
 	return why == fill_no_memory ? -ENOMEM : 0;
 }
 
-/* Searches what is between the gaps. */
+/* Searches what is between the gaps. Returns 0 or -EACCES. */
 static int search_rest(struct exchange *ex, const struct fill *fill, struct slice message)
 {
 	size_t at = 0;

@@ -183,7 +183,8 @@ static int check(struct exchange *ex, struct websocket_inspection *l, const uint
 	return websocket_inspect(ex, l, p, n);
 }
 
-/* Takes a step of a text message in which placeholders are replaced. False: the relay has ended. */
+/* Takes a step of a text message in which placeholders are replaced. Returns false if the relay has
+ * ended. */
 static bool fill(struct exchange *ex, struct websocket_passage *passage, enum websocket_step step,
         size_t used)
 {

@@ -84,7 +84,8 @@ enum websocket_step websocket_passage_next(
         struct exchange *ex, struct websocket_passage *passage, size_t *used);
 /* Accepts the step: it was checked and is right. */
 void websocket_passage_accept(struct exchange *ex, struct websocket_passage *passage);
-/* Leaves out the step's bytes, and sends what is before them. The frame is sent otherwise. */
+/* Leaves out the step's bytes, and sends what is before them. The caller sends the frame's content
+ * in another frame. */
 void websocket_passage_skip(struct exchange *ex, struct websocket_passage *passage,
         enum websocket_step step, size_t used);
 /* Ends the run: all its steps were accepted. */
@@ -106,7 +107,7 @@ struct websocket_inspection {
 int websocket_inspect(
         struct exchange *ex, struct websocket_inspection *l, const uint8_t *p, size_t n);
 void websocket_inspect_gathered(struct exchange *ex, struct websocket_inspection *l);
-/* Searches a text of a message that is sent otherwise than it came. */
+/* Searches a piece of a message that does not leave as it came (websocket_fill.c). */
 void websocket_inspect_text(struct exchange *ex, const uint8_t *p, size_t n);
 
 /* --- exchange/websocket_redact.c --- */

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Range and Content-Range, read strictly: what another reader could take for something else is not
- * taken at all. */
+/* Range and Content-Range, read strictly: a value that another program could read differently is
+ * refused. */
 #include "proxy/http/range.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 
-/* Takes the prefix, in any case of letters, off the front of s. */
+/* Takes the unit, in capital or small letters, off the front of s. */
 static bool take_unit(struct slice *s, struct slice unit)
 {
 	if (s->n < unit.n || !slice_equals_ignoring_case(slice_of(s->p, unit.n), unit))
@@ -15,7 +15,7 @@ static bool take_unit(struct slice *s, struct slice unit)
 	return true;
 }
 
-/* Splits s at its first c. */
+/* Splits s at its first c. Returns false if it has none. */
 static bool split(struct slice s, char c, struct slice *before, struct slice *after)
 {
 	ptrdiff_t at = slice_find_byte(s, c);

@@ -22,11 +22,11 @@ struct http_content_range {
 	bool has_total;
 };
 
-/* Reads the value of Range. False: it is not one range in bytes. */
+/* Reads the value of Range. Returns false if it is not one range in bytes. */
 bool http_range_read(struct slice value, struct http_range *range);
-/* Reads the value of Content-Range. False: it is not that of a part in bytes. */
+/* Reads the value of Content-Range. Returns false if it is not one part in bytes. */
 bool http_content_range_read(struct slice value, struct http_content_range *range);
-/* Write these values; each returns the text. */
+/* Write these values. Each returns text as a slice. */
 struct slice http_range_text(const struct http_range *range, char text[HTTP_RANGE_TEXT_MAX]);
 struct slice http_content_range_text(
         const struct http_content_range *range, char text[HTTP_RANGE_TEXT_MAX]);

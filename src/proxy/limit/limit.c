@@ -102,7 +102,7 @@ struct walk {
 	enum policy_limit_kind kind;
 	uint32_t rule, at, left;
 	bool of_rule;
-	bool is_infrastructures; /* the rule: no limit of a policy can hold it back */
+	bool is_infrastructures; /* the rule: only its own limits and the floor's count */
 };
 
 static struct walk walk_begin(struct proxy *p, uint32_t rule, enum policy_limit_kind kind)

@@ -209,8 +209,8 @@ static void drop_own(struct http_fields *fields)
 		http_drop(fields, own[i]);
 }
 
-/* The keys whose text the sandbox has signed with. They live as long as the signing, because the
- * head that is sent points to them. */
+/* Returns the login's keys with whose text the sandbox has signed, or NULL. ex->signing owns them,
+ * because the head that is sent points to them. */
 static struct aws_keys *sealed_keys(struct exchange *ex, const struct signature *claim)
 {
 	struct slice jar = secret_slice(&ex->credential->jar);

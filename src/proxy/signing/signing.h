@@ -43,8 +43,8 @@ void signing_free(struct exchange *ex);
 /* Goes on with a request whose body was held to be signed. */
 void signing_go_on(struct exchange *ex);
 /* Puts the signature into the head, as fields or as parameters of the query. text: locked memory
- * for them. Returns 0; -EBADMSG: it cannot be signed; -ENOKEY: no login gave the
- * keys; or -errno. */
+ * for them. Returns 0; -EBADMSG: it cannot be signed; -ENOKEY: the keys of its login are not held
+ * any more; or -errno. */
 int signing_sign(struct exchange *ex, const struct policy_credential *spec, struct outgoing *head,
         struct buf *text);
 

@@ -145,8 +145,8 @@ void socket_write(struct socket *socket, const void *p, size_t n);
 void socket_write_secret(struct socket *socket, const void *p, size_t n);
 /* Sends what is queued now. */
 void socket_flush(struct socket *socket);
-/* The same for a socket without TLS on which bytes with a secret are queued: wipes them in the
- * shared buffer. */
+/* The same for a socket without TLS whose queued bytes have a secret in them: wipes these bytes
+ * from the shared buffer. */
 void socket_flush_secret(struct socket *socket);
 /* Ends the output: close_notify and FIN follow what is queued. */
 void socket_end(struct socket *socket);

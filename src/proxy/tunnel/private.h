@@ -20,7 +20,7 @@
 #define DATAGRAM_PAUSE_MS 10
 #define SOCKETS_MAX (2 * POLICY_UDP_PORTS_MAX)
 
-/* Keys are compared as bytes, up to host_n bytes of host: zeroed before they are filled in. */
+/* Keys are compared as bytes, with host_n bytes of host: zero a key before you fill it in. */
 struct udp_flow_key {
 	struct ip src, dst; /* dst: family 0 if host is set */
 	uint16_t src_port, dst_port;
@@ -103,7 +103,7 @@ struct udp_relay {
 	uint8_t *datagram; /* DATAGRAM_MAX bytes */
 };
 
-/* Watches fd for datagrams, and takes it. Returns 0 or -errno; fd is closed on failure. */
+/* Takes fd and watches it for datagrams. Returns 0, or -errno with fd closed. */
 int udp_relay_open_socket(
         struct udp_relay *relay, struct udp_socket *socket, int fd, uint16_t port);
 /* Records and frees the socket's flows, and closes it. */
@@ -112,10 +112,11 @@ void udp_relay_close_socket(struct udp_socket *socket);
  * after *header_n bytes. Returns its bytes; 0 if it is to be dropped; or -1 if there is none. */
 ssize_t udp_association_receive(
         struct udp_association *a, uint8_t *p, struct udp_flow_key *key, size_t *header_n);
-/* Sends a datagram to the client, as from the flow's destination. False: it is lost. */
+/* Sends a datagram to the client, as from the flow's destination. Returns false if it is lost. */
 bool udp_association_send(
         struct udp_association *a, const struct udp_flow_key *key, const uint8_t *p, size_t n);
-/* The client sends from this port, and nobody else may. */
+/* Connects the socket to this port of the client: the kernel drops what others send. Returns false
+ * if it cannot. */
 bool udp_association_connect(struct udp_association *a, uint16_t port);
 /* Opens a flow for the key and authorizes it: it is then refused, connected, or waiting for its
  * name's addresses. NULL: no room for another flow. */

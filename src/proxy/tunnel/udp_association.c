@@ -68,8 +68,8 @@ bool udp_association_connect(struct udp_association *a, uint16_t port)
 	return true;
 }
 
-/* Sets the destination that the header names. Returns false if it names none. An address that is
- * written as a name is an address. */
+/* Sets the destination that the header names. Returns false if it names none. An address literal
+ * that is sent as a name is an address. */
 static bool set_destination(struct udp_flow_key *key, const struct socks5_header *header)
 {
 	char host[POLICY_HOST_MAX + 1];

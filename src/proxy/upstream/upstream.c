@@ -59,8 +59,8 @@ static uint32_t certificate_serial(const struct exchange *ex)
 	return ex->credential ? ex->credential->serial : 0;
 }
 
-/* For a WebSocket: a stream of an existing connection, if the upstream supports it. HTTP/1 alone
- * keeps messages with a credential in locked memory. */
+/* For a WebSocket: a stream of an existing connection, if the upstream supports it. Messages with a
+ * credential go over HTTP/1, which keeps them in locked memory. */
 static struct upstream_stream *take_websocket(struct exchange *ex)
 {
 	struct upstream_stream *u = NULL;

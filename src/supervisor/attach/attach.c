@@ -70,7 +70,8 @@ static bool fill_record(struct attach_transaction *t)
 	return attach_transaction_refuse(t, ATTACH_FAILED, "no memory");
 }
 
-/* A policy of a bundle stands on the disk, where it is found as any other. */
+/* Puts the path of its file in place of a policy of a bundle. Refuses what a bundle revokes or does
+ * not allow to begin. */
 static bool resolve(struct attach_transaction *t, struct attach_request *request,
         char path[MESSAGE_PATH_MAX + 1])
 {

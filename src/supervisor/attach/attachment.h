@@ -131,8 +131,8 @@ struct attachments {
 	bool stopping;
 	bool held;             /* an upgrade is in progress: nothing changes by itself */
 	bool damaged;          /* a state file could not be read */
-	struct config_ask ask; /* endpoints that are told what waits for a person */
-	struct hooks *hooks;   /* owned; NULL: none was told yet */
+	struct config_ask ask; /* the endpoints that hooks.c tells */
+	struct hooks *hooks;   /* owned; NULL: nothing was told yet */
 	struct revocations revocations;
 	bool revocations_damaged;
 	struct bundles bundles;
@@ -295,7 +295,8 @@ void attachment_admit(struct attachment *a);
 /* Returns the session with this name. If there is none, answers so and returns NULL. */
 struct attachment *attachments_find_session(
         struct attachments *all, const char *name, attach_done done, void *context);
-/* Returns ATTACH_OK if this certificate may prove a session, or why not in out. */
+/* Returns ATTACH_OK if the certificate with this hash may prove a session; else writes to out why
+ * not. */
 #define ATTACH_CERTIFICATE_WHY_MAX 256
 enum attach_status attachments_may_certify(const struct attachments *all,
         const uint8_t hash[MESSAGE_TOKEN_HASH_BYTES], char out[ATTACH_CERTIFICATE_WHY_MAX]);

@@ -319,8 +319,8 @@ void attachments_certify(struct attachments *all, const char *name,
 /* Calls each for every waiting request and every grant of all sandboxes. */
 void attachments_asks(struct attachments *all,
         void (*each)(void *context, const struct attach_ask *ask), void *context);
-/* proposals.c. Calls done with what the sandbox's proposal with this id would change, in diff, if
- * it were approved now. */
+/* proposals_load.c. Calls done with what the sandbox's proposal with this id would change, in diff,
+ * if it were approved now. */
 void attachments_propose(struct attachments *all, uint64_t id, attach_done done, void *context);
 /* Decides about one of them. Calls done with the result. */
 void attachments_decide(struct attachments *all, const struct attach_decision *decision,
@@ -355,17 +355,18 @@ void attachment_view(struct attachment *a, struct attachment_view *out);
 void attachment_verify(
         const struct attachment *a, void (*tell)(void *context, const char *fault), void *context);
 
-/* One of the signed bundles of the configuration. All is borrowed until the loop's next turn. */
+/* One of the signed bundles of the configuration. All texts are borrowed until the loop's next
+ * turn. */
 struct signed_bundle;
 struct attach_bundle {
 	const char *name, *source;
 	const struct signed_bundle *active; /* in force; NULL: none */
 	uint64_t highest;                   /* serial that was ever taken; 0: none */
 	int64_t taken_ms, looked_ms;        /* Unix times; 0: not yet */
-	const char *fault;                  /* kind of what is wrong now; NULL: nothing */
+	const char *fault;                  /* kind of the fault that was found last; NULL: none */
 	const char *why;                    /* a sentence, if there is a fault */
 };
-/* Returns how many there are. */
+/* Writes all of them to out. Returns how many there are. */
 size_t attachments_bundles(
         const struct attachments *all, struct attach_bundle out[CONFIG_BUNDLES_MAX]);
 

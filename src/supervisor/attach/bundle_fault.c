@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is wrong with a bundle or its source is told once: in the log, and, unless it is only away,
- * as a finding. It stays in the answers of the control API until the next look.
+ * A fault of a bundle is told once: in the log, and as a finding unless only its source cannot be
+ * read or the disk fails. The control API shows the fault until a look finds the bundle good.
  */
 #include <stdio.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the bundles in force mean for sandboxes that begin: where the policy is that a name stands
- * for, and which sessions and tokens are revoked.
+ * What the bundles in force mean for sandboxes that begin: which file "bundle:NAME/FILE" names, and
+ * which sessions and tokens are revoked.
  */
 #include <stdio.h>
 #include <string.h>
@@ -19,7 +19,8 @@ static struct bundle *find(const struct attachments *all, struct slice name)
 	return NULL;
 }
 
-/* Splits a path below the stores into a bundle's name and a file's name. */
+/* Splits a path below the stores into a bundle's name and a file's name; both are empty if it does
+ * not lead through `current`. Returns false for a path that is elsewhere. */
 static bool split(
         const struct attachments *all, const char *path, struct slice *name, struct slice *file)
 {
@@ -45,7 +46,8 @@ struct bundle *bundles_of_path(const struct attachments *all, const char *path, 
 	return split(all, path, &name, file) ? find(all, name) : NULL;
 }
 
-/* Says why nothing new may begin with this bundle, if so. */
+/* Returns true, with why, if nothing new may begin with this bundle. b NULL: no bundle has the
+ * name. */
 static bool object_to(const struct bundle *b, struct slice name, char why[SIGNED_BUNDLE_WHY_MAX])
 {
 	if (!b && !name.n)

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where a bundle comes from: a file, which is read again when it is another one (a ConfigMap's
- * folder leads to other files then), or a URL, which vethguard-fetch asks. Nothing is believed
- * about either: the signature says what is a bundle. A file may belong to anybody for the same
- * reason.
+ * Where a bundle comes from: a URL, which vethguard-fetch asks, or a file. The file is read again
+ * once its path leads to another file (as in the folder of a ConfigMap) or the file has changed.
+ * Neither source is trusted: only a good signature makes a bundle. So a file may belong to anybody.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -43,7 +42,7 @@ static int read_all(int fd, struct buf *out)
 	return 0;
 }
 
-/* Returns true if the bundle of this open file is in force now. */
+/* Takes the bundle of an open file. Returns true if it is in force now. */
 static bool take_from(struct bundle *b, int fd)
 {
 	struct buf bytes;
@@ -125,14 +124,14 @@ static void ask(struct bundle *b, bool now)
 void bundle_look(struct bundle *b, bool now)
 {
 	if (b->damaged || !b->key_count)
-		return; /* said already; a reload of the configuration opens it again */
+		return; /* it was told; a reload of the configuration opens it again */
 	if (b->config.refresh_s)
 		ask(b, now);
 	else
 		look_at_file(b, now);
 }
 
-/* --- the beginning --- */
+/* --- keys, and what was kept --- */
 
 /* Reads a public key. Returns false after a fault. */
 static bool read_key(struct bundle *b, const char *path)
@@ -158,7 +157,7 @@ static bool read_key(struct bundle *b, const char *path)
 	return false;
 }
 
-/* Puts what was kept in force again. */
+/* Puts the bundle that was kept in force again. */
 static void read_kept(struct bundle *b)
 {
 	char why[SIGNED_BUNDLE_WHY_MAX], text[2 * SIGNED_BUNDLE_WHY_MAX];

@@ -5,9 +5,9 @@
  * keys of signers, the policies. A failure before that leaves everything as it was.
  *
  * A sandbox whose policy has changed is reloaded. A sandbox whose policy the bundle no longer has
- * is paused: whoever signs bundles has taken the policy away, and a sandbox may not go on with it
- * only because it had begun before. Refusing the bundle instead would let one sandbox hold up
- * revocations. The pause can be lifted by hand once a bundle has the policy again.
+ * is paused: the signer has taken the policy away, and a sandbox may not go on with it only because
+ * it had begun before. Refusing the bundle instead would let one sandbox hold up revocations. The
+ * operator can end the pause once a bundle has the policy again.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -59,7 +59,7 @@ static void on_revoked(void *context, const struct attach_result *result)
 		log_warn("a session that a bundle revokes has not ended: %s", result->text);
 }
 
-/* The bundle that revokes this attachment, or NULL. */
+/* Returns the name of the bundle that revokes this session, or NULL. */
 static const char *revoked_by(const struct attachments *all, const struct attachment *a)
 {
 	const struct session_token *token = &a->record.session;
@@ -158,8 +158,8 @@ static void on_reloaded(void *context, const struct attach_result *result)
 	struct attachment *a = result->attachment;
 
 	all->bundles.reloading--;
-	/* A policy that cannot be used for this sandbox (its variables) was logged as any reload
-	 * is. */
+	/* If the policy cannot be used for this sandbox (because of its variables), the reload has
+	 * logged that. */
 	if (a && result->status == ATTACH_BUSY)
 		a->stale = true;
 	else if (a && result->status == ATTACH_OK)
@@ -247,7 +247,7 @@ static bool keep(struct bundle *b, const struct signed_bundle *next)
 	return false;
 }
 
-/* Everything is good. Takes next. Returns false if there is no memory. */
+/* Puts a bundle in force that was checked and kept. Takes next. Returns false without memory. */
 static bool put_in_force(struct bundle *b, struct signed_bundle *next)
 {
 	struct signed_bundle *before = b->active;

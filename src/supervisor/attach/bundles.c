@@ -70,7 +70,8 @@ static struct bundle *make(struct attachments *all, const struct config_bundle *
 	return b;
 }
 
-/* What is known of a bundle that is in force before and after the configuration was read again. */
+/* Keeps what is known of a bundle that is in force before and after a reload of the configuration.
+ */
 static void carry_over(struct bundle *b, const struct bundle *before)
 {
 	if (strcmp(b->config.name, before->config.name) != 0 || !b->active || !before->active ||

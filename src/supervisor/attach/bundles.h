@@ -61,9 +61,10 @@ struct bundles {
 int bundles_configure(struct attachments *all, const struct config *config);
 /* Reads what was kept, before sandboxes are recovered. */
 void bundles_load(struct attachments *all);
-/* Begins to look at the sources, and does what the bundles in force say. May be called again. */
+/* Ends the sessions that the bundles in force revoke, and begins to look at the sources. May be
+ * called again. */
 void bundles_poll(struct attachments *all);
-/* Looks at all sources at once. */
+/* Looks at all sources now. */
 void bundles_look_now(struct attachments *all);
 void bundles_close(struct attachments *all);
 
@@ -73,8 +74,8 @@ void bundle_look(struct bundle *b, bool now);
 /* Opens its store and keys, and reads what was kept. */
 void bundle_open(struct bundle *b);
 void bundle_free(struct bundle *b);
-/* Sets what is in force, and hashes what it revokes. Takes next (may be NULL). Returns 0 or
- * -ENOMEM; then nothing has changed, and next is still the caller's. */
+/* Sets what is in force, and hashes what it revokes. Takes next (may be NULL). Returns 0, or -errno
+ * with nothing changed and next still the caller's. */
 int bundle_set_active(struct bundle *b, struct signed_bundle *next);
 
 /* bundle_fault.c. Notes and reports a fault. What is in force stays. */
@@ -90,28 +91,29 @@ void bundles_revoke(struct attachments *all);
 void bundles_reload_some(struct attachments *all);
 
 /* bundle_names.c */
-/* Replaces "bundle:NAME/FILE" by a path. Returns the path to use (policy itself, or out); NULL with
- * why: the bundle or file is not there. */
+/* Replaces "bundle:NAME/FILE" by a path. Returns the path to use (policy itself, or out); NULL,
+ * with why, if nothing may begin with it (bundles_object()). */
 const char *bundles_resolve(const struct attachments *all, const char *policy,
         char out[MESSAGE_PATH_MAX + 1], char why[SIGNED_BUNDLE_WHY_MAX]);
-/* Why no sandbox may begin with the policy at this path: its bundle has expired, or has no such
- * file any more. Returns false if nothing is against it. */
+/* Returns true, with why, if no sandbox may begin with the policy at this path: its bundle is not
+ * in force, has expired, or has no such file any more. */
 bool bundles_object(
         const struct attachments *all, const char *path, char why[SIGNED_BUNDLE_WHY_MAX]);
-/* The same, if the bundle is in force and has no such file: not if it has expired. */
+/* The same, but only if the bundle is in force and has no such file, expired or not. */
 bool bundles_object_to_missing(
         const struct attachments *all, const char *path, char why[SIGNED_BUNDLE_WHY_MAX]);
-/* The bundle whose file is at this path, and the file's name; NULL: none. */
+/* Returns the bundle whose file is at this path, and the file's name; NULL: none. */
 struct bundle *bundles_of_path(const struct attachments *all, const char *path, struct slice *file);
-/* The name of the bundle that revokes this session; NULL: none. */
+/* Returns the name of the bundle that revokes this session; NULL: none. */
 const char *bundles_revoke_session(const struct attachments *all, const char *name);
 /* The same for the signer and claim with this hash (attach_signed_id()). */
 const char *bundles_revoke_id(
         const struct attachments *all, const uint8_t id[SIGNED_BUNDLE_DIGEST_BYTES]);
-/* Why signed tokens are refused: it is not known what a bundle has revoked. NULL: it is known. */
+/* Returns the name of a bundle of which it is not known what it has revoked, so that signed tokens
+ * are refused; NULL: none. */
 const char *bundles_unknown(const struct attachments *all);
-/* Why this signer stands for no new session: a bundle that it names has expired or is not there.
- * Returns false if nothing is against it. */
+/* Returns true, with why, if this signer can make no new session: the bundle with its keys is not
+ * in force or has expired. */
 bool bundles_object_to_signer(const struct attachments *all, const struct config_signer *signer,
         char why[SIGNED_BUNDLE_WHY_MAX]);
 

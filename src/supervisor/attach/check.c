@@ -157,7 +157,7 @@ static bool check_by_address(struct attach_transaction *t)
 	return true;
 }
 
-/* Refuses a session for callbacks if no listener serves such sessions. */
+/* Refuses a session for callbacks that an address proves, or that no listener serves. */
 static bool check_callback(struct attach_transaction *t)
 {
 	const struct config_gateway *gateway = &t->all->supervisor->gateway.config;

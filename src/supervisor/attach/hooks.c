@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Theory of operation: one bounded queue of notes, each with the text that is sent. A note is
- * called when it is due and fewer than HOOKS_CALLS_MAX calls are under way. A call reports from
- * within its own code, so a timer of the queue frees it, and starts the next ones. Delays between
- * attempts double, and vary by up to a half, so that many notes do not come at once again.
+ * Theory of operation: one bounded queue holds notes, each with the text that is sent. The call for
+ * a note starts when it is due and fewer than HOOKS_CALLS_MAX calls are under way. A call reports
+ * its end from within its own code, so the queue's timer frees it and starts the next ones. Delays
+ * between attempts double, and vary by up to a half, so that many notes do not come at once again.
  */
 #include "supervisor/attach/hooks.h"
 
@@ -45,7 +45,7 @@ struct hooks {
 
 /* The fields of a note. */
 struct fields {
-	char digits[17]; /* of the id, which borrows them: a copy lives no longer than its origin */
+	char digits[17]; /* borrowed by id, also in copies: the original outlives them */
 	struct slice kind, id, sandbox, rule, method, url, paths, reason, bytes;
 };
 
@@ -89,7 +89,8 @@ static int write_plain(const struct fields *f, struct buf *out)
 	return j.failed ? -ENOMEM : 0;
 }
 
-/* The text that is sent (malloc'd), or NULL. A field of a template is printable ASCII. */
+/* Returns the text that is sent (malloc'd), or NULL. In a template, url, paths and reason are
+ * escaped to printable ASCII. */
 static char *body_of(const struct config_hook *hook, struct fields *f)
 {
 	char shown[3][URL_MAX];
@@ -153,7 +154,7 @@ static void note_free(struct note *n)
 	free(n);
 }
 
-/* Between half of the delay and one and a half of it. */
+/* Returns a delay between half of ms and one and a half of it. */
 static int64_t with_jitter(int64_t ms)
 {
 	uint32_t random;

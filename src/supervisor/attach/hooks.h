@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * hooks: tells the operator's endpoints what waits for a person (ask: of the configuration). A
- * webhook is told again if it fails. A decider decides: what it does not answer in time, or answers
- * wrongly, is refused.
+ * webhook that fails is told again. A decider decides: a request is refused if the decider does not
+ * answer in time, or answers wrongly.
  */
 #ifndef VETHGUARD_SRC_SUPERVISOR_ATTACH_HOOKS_H
 #define VETHGUARD_SRC_SUPERVISOR_ATTACH_HOOKS_H
@@ -15,7 +15,9 @@ struct config_ask;
 struct message_worker_ask;
 struct policy_proposal;
 
-#define HOOKS_WAITING_MAX 64 /* that were not told yet; further ones are not told, or refused */
+/* Notes that wait or are being sent. Beyond that the webhook is not told, and requests for the
+ * decider are refused. */
+#define HOOKS_WAITING_MAX 64
 #define HOOKS_CALLS_MAX 8    /* at a time */
 #define HOOKS_ATTEMPTS_MAX 5 /* of a webhook */
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Theory of operation: one bounded array holds the proposals of a sandbox, also those that were
- * decided, for the sandbox to ask about. An approval changes the item first and reloads the policy
- * then, because the load takes the rules from here; if the reload fails, the item is as before.
- * When an approval ends, the policy is reloaded without it, again and again until that succeeds.
+ * Theory of operation: one bounded array holds the proposals of a sandbox, also decided ones, which
+ * the sandbox may ask about. An approval changes the item first and reloads the policy then,
+ * because the load takes the rules from here. If the reload fails, the item waits again. When an
+ * approval ends, the policy is reloaded without it, again and again until that succeeds.
  */
 #include "supervisor/attach/proposals_private.h"
 
@@ -146,7 +146,8 @@ static struct proposals *proposals_of(struct attachment *a)
 	return p;
 }
 
-/* Returns room for another one: the oldest that was decided gives up its place. NULL: none. */
+/* Returns room for another proposal; NULL: none. The oldest that was refused or has ended gives up
+ * its place. */
 static struct proposals_item *make_room(struct proposals *p)
 {
 	size_t waiting = 0, victim = p->count;

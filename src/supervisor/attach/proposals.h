@@ -22,9 +22,10 @@ void proposals_take(struct attachment *a, struct instance *i, uint64_t id,
 void proposals_tell(struct attachment *a, struct instance *i);
 void proposals_free(struct attachment *a);
 
-/* Fills in the index-th of those that wait or are in force. Returns false behind the last one. */
+/* Fills in *out for the index-th proposal that waits or is in force. Returns false behind the last.
+ */
 bool proposals_at(struct attachment *a, size_t index, struct attach_ask *out);
-/* The attachment whose sandbox has such a proposal with this id, or NULL. */
+/* Returns the attachment whose sandbox has such a proposal with this id, or NULL. */
 struct attachment *proposals_find(struct attachments *all, uint64_t id);
 /* Approves or refuses a proposal, or ends one that is in force. Calls done with the result. */
 void proposals_decide(

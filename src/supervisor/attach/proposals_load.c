@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The rules that are proposed, as texts for a load: those that were approved, and the one that the
- * operator looks at, to find out what it would change. */
+/* Proposed rules as texts for a load: those that were approved, and the one of which the operator
+ * wants to see what it would change. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

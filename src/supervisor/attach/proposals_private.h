@@ -20,8 +20,8 @@ struct proposals_item {
 struct proposals {
 	struct attachment *attachment;
 	size_t count;
-	uint64_t tried; /* the load is to have this one as well; 0: none */
-	bool behind;    /* an approval has ended, and the policy in force has its rule still */
+	uint64_t tried; /* the next load has this proposal as well; 0: none */
+	bool behind;    /* an approval has ended, and the policy in force still has its rule */
 	struct loop_timer timer;
 	struct proposals_item items[MESSAGE_PROPOSALS_MAX];
 };

@@ -41,7 +41,7 @@ bool attachment_lasts_until(struct attachment *a, int64_t until_ms)
 	return true;
 }
 
-/* Refuses if the session is about to end, or to be taken over. */
+/* Returns true, after a refusal, if the session is being revoked or taken over. */
 static bool is_busy(
         const struct attachments *all, struct attachment *a, attach_done done, void *context)
 {
@@ -107,7 +107,8 @@ static const char *objection(const struct attachment *a)
 	return a->record.session.by_address ? "it is proved by the address of its clients" : NULL;
 }
 
-/* The new hash is on the disk before the gateway learns it. Returns 0 or -errno. */
+/* Writes the new hash to the disk before the gateway learns it. Returns 0, or -errno with the proof
+ * as before. */
 static int set_proof(struct attachment *a, const uint8_t hash[MESSAGE_TOKEN_HASH_BYTES])
 {
 	struct session_token *token = &a->record.session;

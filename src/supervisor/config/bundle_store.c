@@ -53,7 +53,7 @@ static int make_file(int dir, const char *name, struct slice text)
 	return rc;
 }
 
-/* Puts a file in the place of the one with this name. */
+/* Replaces a file, and waits until that is on the disk. */
 static int replace_file(int dir, const char *name, struct slice text)
 {
 	char fresh[TREE_NAME_MAX];
@@ -71,7 +71,7 @@ static int replace_file(int dir, const char *name, struct slice text)
 	return rc;
 }
 
-/* Reads a file of this program of at most max bytes. */
+/* Appends a file that only this user may write, of 1 to max bytes. Returns 0 or -errno. */
 static int read_file(int dir, const char *name, size_t max, struct buf *out)
 {
 	int fd = openat(dir, name, O_RDONLY | OPEN_FLAGS), rc = 0;

@@ -22,22 +22,23 @@ struct bundle_store {
 };
 
 /* Opens the directory NAME of parent, which is made if it is missing, and reads the serial. Returns
- * 0, -EBADMSG: the serial's file is damaged; or -errno. */
+ * 0; -EBADMSG: the serial's file is damaged or missing, or others may write here; or -errno. */
 int bundle_store_open(struct bundle_store *store, int parent, const char *name);
 void bundle_store_close(struct bundle_store *store);
-/* Appends the file that was taken last. Returns 0, -ENOENT: none was; or -errno. */
+/* Appends the file that was taken last to out. Returns 0; -ENOENT: none was; or -errno. */
 int bundle_store_read(const struct bundle_store *store, struct buf *out);
 /* Keeps a bundle: its files, its serial, itself. When this returns 0, all of it is on the disk and
  * `current` leads to it. Otherwise -errno: `current` leads to what was before. */
 int bundle_store_keep(struct bundle_store *store, const struct signed_bundle *bundle);
-/* Makes `current` lead to the files of the bundle that was kept last, if it does not. The same. */
+/* Makes `current` lead to the files of the bundle that was kept last, if it does not. Returns as
+ * bundle_store_keep(). */
 int bundle_store_extract(struct bundle_store *store, const struct signed_bundle *bundle);
 /* `current` leads nowhere from now on. */
 void bundle_store_hide(const struct bundle_store *store);
 
-/* Writes where the file that a text names ("bundle:NAME/FILE") is. base: the directory of all
- * stores. Returns 1; 0: the text names no file of a bundle; -EINVAL: it does so in a wrong way, or
- * the path has no room. */
+/* Writes the path of the file that a text names ("bundle:NAME/FILE") to out. base: the directory of
+ * all stores. Returns 1; 0: the text names no bundle; -EINVAL: it names no file of the bundle, or
+ * out has no room for the path. */
 int bundle_store_path(const char *base, const char *text, char *out, size_t out_size);
 
 #endif

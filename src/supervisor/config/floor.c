@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The floor bounds every policy, so nobody but root may be able to change it, and it is read with
- * the supervisor's own rights, whoever names the policy. A floor that did not exist is remembered
- * like a file, so that settings are loaded again once there is one.
+ * The floor bounds every policy, so nobody but root may be able to change it. It is always read
+ * with the supervisor's own rights. If there is no floor, that is remembered like a file, so that
+ * settings are loaded again once there is one.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -15,7 +15,8 @@
 
 #define OVERFLOW_UID_PATH "/proc/sys/kernel/overflowuid"
 
-/* In a user namespace without root of the host, files of root show this owner. */
+/* Returns the owner that files of the host's root show in a user namespace without that root. Files
+ * of other users without a mapping show it too. */
 static uint32_t foreign_uid(void)
 {
 	FILE *in = fopen(OVERFLOW_UID_PATH, "re");
@@ -67,7 +68,7 @@ int settings_read_floor(void *context, const char *path, char **text, size_t *n,
 	else if (rc == 0)
 		find_objection(o, objection);
 	if (rc == 0 && o->facts.closed && was.identity->uid != geteuid())
-		o->lent = true; /* a fault of the file is not shown to who may not read it */
+		o->lent = true; /* users who may not read the file are not shown its faults */
 	if (o->for_whom && rc == 0)
 		settings_cache_remember(o->for_whom, SETTINGS_FLOOR, path, slice_of(*text, *n),
 		        &o->facts, &o->fingerprint);

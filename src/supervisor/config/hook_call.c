@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A call is made as a credential is fetched: in a process of its own, which gets the key that signs
- * and what is to be sent, and which reads the endpoint's answer. The supervisor gets that answer as
- * a letter, a number and a text of a few bytes. A decider that is a program runs as exec: programs
- * do, as another user, and its output is read once it has ended well.
+ * A call is made as a credential is fetched: a process of its own gets the key that signs and what
+ * is to be sent, and reads the endpoint's answer. The supervisor gets that answer as a letter, a
+ * number and a short text. A decider that is a program runs as exec: programs do, as another user;
+ * its output is read once it has ended well.
  */
 #include "supervisor/config/hook_call.h"
 
@@ -35,8 +35,8 @@ struct hook_call {
 	void *context;
 };
 
-/* Reads what the process has written before its end: vethguard-fetch an answer that it has read, a
- * program its answer itself. Returns NULL, or what is wrong (static). */
+/* Reads what the process has written: a program writes its answer, and vethguard-fetch what it has
+ * read from the endpoint's answer. Returns NULL, or what is wrong (static). */
 static const char *read_answer(const struct hook_call *call, int fd, struct hook_answer *out)
 {
 	char text[POLICY_DECISION_BYTES_MAX + 1];

@@ -25,7 +25,7 @@ struct key_fetched {
 };
 
 /* Starts a fetch of this kind. Resolvers, hosts and CAs come from the configuration of services as
- * it is now. etag: of the set that the caller has; empty: none. done is called once, never from
+ * it is now. etag: of what the caller has; empty: nothing. done is called once, never from
  * within this call. The caller frees the fetch, but not from within done. Returns NULL without
  * memory. */
 struct key_fetch *key_fetch_start(const struct source_leases *services, enum key_fetch_kind kind,

@@ -67,7 +67,7 @@ struct settings {
 /*
  * Loads configuration and policy. Files are opened with the rights of identity, or else with the
  * supervisor's; error texts never quote a file that needed the latter. Paths are NUL-terminated;
- * config_path may be empty. Of options, observe, the variables and more are used.
+ * config_path may be empty. Of options, observe, the variables and `more` are used.
  *
  * registry: the shared settings; NULL: not shared. files: NULL: every file is read, however long
  * that takes; otherwise the policy's files are taken from there, and all others are read only if

@@ -40,7 +40,7 @@ struct sources {
 	const struct policy *policy; /* borrowed */
 	struct identity identity;    /* of the invoking user */
 	char directory[4096];        /* where exec: programs start; empty: "/" */
-	int input;                   /* borrowed: what they read; -1: nothing */
+	int input;                   /* borrowed: standard input of exec: programs; -1: none */
 	/* Pipes with values of env: sources; -1: none, or handed out. */
 	int variables[POLICY_CREDENTIALS_MAX];
 	struct source_run *runs[POLICY_CREDENTIALS_MAX];   /* at most one program per credential */

@@ -23,8 +23,8 @@ bool control_body_attach(const struct json_t *body, struct control_attach *out, 
 /* To prepare a namespace; to claim one. */
 bool control_body_prepare(const struct json_t *body, struct control_attach *out, char *fault);
 bool control_body_claim(const struct json_t *body, struct control_attach *out, char *fault);
-/* Read the body that makes a session (without a time it lasts CONTROL_SESSION_TTL_S), and the body
- * that lets one last ttl_s, and the body with the hash of its certificate. */
+/* Read the body that makes a session (without a time it lasts CONTROL_SESSION_TTL_S), the body that
+ * lets one last ttl_s, and the body with the hash of its certificate. */
 #define CONTROL_SESSION_TTL_S 86400
 bool control_body_session(const struct json_t *body, struct control_attach *out, char *fault);
 bool control_body_extend(const struct json_t *body, uint32_t *ttl_s, char *fault);

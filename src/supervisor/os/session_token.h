@@ -16,7 +16,7 @@ struct session_token {
 	uint8_t hash[MESSAGE_TOKEN_HASH_BYTES]; /* SHA-256 of the text, unless is_signed */
 	bool by_certificate;                    /* of a request: hash is a certificate's (DER) */
 	bool by_address;   /* the client's address proves it: no hash, and from_count is above 0 */
-	bool callback;     /* it comes in at listen_callbacks, and nowhere else */
+	bool callback;     /* only listen_callbacks serves it */
 	size_t from_count; /* 0: from anywhere */
 	struct ip_prefix from[MESSAGE_FROM_MAX];
 	/* Its clients show signed tokens. hash: of the policy, variables, labels and networks that

@@ -166,8 +166,8 @@ int gateway_on_enter(struct supervisor *sv, struct ipc_message *message)
 	if (message_gateway_enter_decode(&message->body, &m) != 0)
 		return -EBADMSG;
 	s = supervisor_find(sv, m.sandbox_id);
-	/* Answers to questions have credentials in them: a gateway that was taken over gets none of
-	 * those of other sessions. */
+	/* Answers to callbacks have credentials in them. A compromised gateway must not get them
+	 * for sessions that are not for callbacks. */
 	if (s && s->session && s->session->callback != message_form_is_asked(m.form))
 		return -EBADMSG;
 	if (!s || !s->gateway.admitted || !will_serve(s) ||

@@ -123,7 +123,7 @@ static void ask(struct supervisor *sv, size_t i, bool now)
 
 /* --- files --- */
 
-/* bundles: the directory of bundles, for keys that are in one. */
+/* Returns true if the keys have changed. bundles: the directory of all bundles' stores. */
 static bool look_at(struct gateway_signers *all, const struct config_signer *config, size_t i,
         const char *bundles)
 {
@@ -136,7 +136,7 @@ static bool look_at(struct gateway_signers *all, const struct config_signer *con
 	int fd = operator_file_open(
 	        "gateway.signers.keys", of_bundle ? path : config->keys, false, why, sizeof(why));
 
-	/* A bundle that is in force without the set has taken the keys away. */
+	/* The bundle has no such key set any more, or is not in force: its keys end. */
 	if (fd == -ENOENT && of_bundle && s->keys.count) {
 		key_set_fini(&s->keys);
 		memset(&all->files[i], 0, sizeof(all->files[i]));

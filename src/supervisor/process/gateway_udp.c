@@ -2,8 +2,8 @@
 /*
  * UDP sockets for clients of the gateway that ask by SOCKS5 for an association. A worker may bind
  * nothing, so this file opens the socket, at the address that the client's TCP connection has
- * reached. The worker says which address that is, so it is checked here: a worker gets sockets only
- * at addresses where the gateway listens.
+ * reached. The worker names that address, and this file checks it: a worker gets sockets only at
+ * addresses where the gateway listens.
  */
 #include <errno.h>
 #include <sys/socket.h>
@@ -18,7 +18,8 @@ static bool is_unspecified(const struct ip *address)
 	return ip_classify(address) == IP_UNSPECIFIED;
 }
 
-/* True if a listener of the gateway takes connections at this address, if it is the host's. */
+/* True if a listener of the gateway takes connections at this address. A listener at the
+ * unspecified address takes them at all addresses of the host; bind() fails for others. */
 static bool listens_at(const struct gateway_life *life, const struct ip *at)
 {
 	if (is_unspecified(at))
@@ -41,7 +42,8 @@ static int bind_to(int fd, const struct ip *at, uint16_t port)
 	return bind(fd, (struct sockaddr *)&address, n) < 0 ? -errno : 0;
 }
 
-/* Tries the ports of the configuration in turn, from one that nobody can foretell. */
+/* Tries the ports of the configuration in turn, beginning with a random one. Without such ports the
+ * kernel chooses. Returns 0 or -errno. */
 static int bind_somewhere(const struct gateway_life *life, int fd, const struct ip *at)
 {
 	const uint32_t first = life->config.udp_first, count = life->config.udp_last - first + 1u;
@@ -67,7 +69,7 @@ static uint16_t port_of(int fd)
 	return port;
 }
 
-/* The address for the client: behind a NAT it is not the host's own. */
+/* Returns the address that the client is told: behind a NAT it is not the host's own. */
 static struct ip address_for_client(const struct gateway_life *life, const struct ip *at)
 {
 	const struct ip *given =

@@ -42,7 +42,7 @@ int asks_take(struct instance *i, struct ipc_message *message);
 int asks_take_end(struct instance *i, struct ipc_message *message);
 /* Forgets what waited at a worker that is gone. */
 void asks_forget(struct instance *i);
-/* Tell what has become of a proposal: one worker, or all. */
+/* Tell one worker, or all of the sandbox, what has become of a proposal. */
 void instance_tell_proposed(
         struct instance *i, uint64_t id, const struct message_worker_proposed *m);
 void sandbox_tell_proposed(struct sandbox *s, uint64_t id, const struct message_worker_proposed *m);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A worker asks for the UDP socket of an association (SOCKS5), for a client that has come by the
- * gateway. The worker tells when it has closed the socket; what a worker holds at its end is closed
- * with it.
+ * gateway. The worker tells when it has closed the socket. Sockets that it holds at its end count
+ * as closed then.
  */
 #include <errno.h>
 #include <unistd.h>
