@@ -10,6 +10,7 @@
  * (replay.c).
  */
 #include <errno.h>
+#include <string.h>
 
 #include "gateway/visitor.h"
 #include "vethguard/base/clock.h"
@@ -70,6 +71,10 @@ static bool is_signed(struct visitor *c, struct slice signature)
 		why = read_claims(c, &claims);
 		signed_claims_fini(&claims);
 	}
+	/* Only what is signed: one claim may have several valid signatures (ECDSA: s and -s). */
+	signature.n = signature.n ? (size_t)((const char *)memrchr(signature.p, '.', signature.n) -
+	                                    signature.p)
+	                          : 0;
 	if (!why && digest_sha256(&g->digest, &signature, 1, c->shown) != 0)
 		why = "it cannot be hashed";
 	if (why)

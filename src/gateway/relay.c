@@ -167,6 +167,7 @@ static bool pump_out(struct visitor *c, bool *more)
 	for (unsigned i = 0; front_is_clear(&c->front) && !b->over; i++) {
 		ssize_t got;
 		size_t skip;
+		bool good;
 
 		if (i == TURN_CHUNKS)
 			return *more = true;
@@ -179,10 +180,12 @@ static bool pump_out(struct visitor *c, bool *more)
 		if (c->tls_inside && b->swallow && got)
 			visitor_hello_answered(c, plain, (size_t)got);
 		skip = swallow(b, (size_t)got);
-		if ((size_t)got > skip && !front_write(&c->front, plain + skip, (size_t)got - skip))
-			return false;
+		good = (size_t)got <= skip ||
+		       front_write(&c->front, plain + skip, (size_t)got - skip);
 		if (message_form_is_asked(c->form) && got) /* the answer may hold a credential */
 			secret_wipe(plain, (size_t)got);
+		if (!good)
+			return false;
 	}
 	return true;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Remembers which signatures of callbacks were used, by the SHA-256 of their text, until they
- * expire. If there is no room for another one, its callback is refused. Each gateway process
+ * Remembers which signatures of callbacks were used, by the SHA-256 of what is signed, until
+ * they expire. An expired one is refused. If there is no room for another one, its callback is refused. Each gateway process
  * remembers only the signatures that it has taken itself.
  */
 #include <stdlib.h>
@@ -33,6 +33,8 @@ bool replay_take(struct gateway *g, const uint8_t hash[MESSAGE_TOKEN_HASH_BYTES]
 {
 	struct used_signature *u;
 
+	if (until_ms <= clock_real_ms()) /* it has expired while its body came */
+		return false;
 	sweep(g);
 	HASH_FIND(hh, g->used, hash, MESSAGE_TOKEN_HASH_BYTES, u);
 	if (u || HASH_COUNT(g->used) >= GATEWAY_USED_SIGNATURES_MAX)

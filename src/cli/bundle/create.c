@@ -194,7 +194,6 @@ static bool sign_with_key(const struct create *c, struct slice content, struct b
 		good = bundle_complain(
 		        NULL, "the bundle has more than 1 MiB, or the key cannot sign");
 	sign_key_fini(&key);
-	explicit_bzero(pem.mem ? pem.mem : (uint8_t *)"", pem.mem ? pem.cap : 0);
 	buf_fini(&pem);
 	return good;
 }

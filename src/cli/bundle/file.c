@@ -52,7 +52,7 @@ bool bundle_read(const char *path, size_t max, struct buf *out)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY), rc;
 
-	buf_init(out, max + 1);
+	buf_init_secret(out, max + 1); /* it may be a key */
 	if (fd < 0)
 		return bundle_complain(path, "%s", strerror(errno));
 	rc = read_open(fd, max, out);

@@ -116,6 +116,11 @@ static const char *objection(const struct exchange *ex)
 		       "the request's body";
 	if (ex->request.wants_websocket || ex->request.wants_upgrade)
 		return "nothing that follows an upgrade would be seen";
+	if (ex->verdict.decision.inquires)
+		return "vethguard itself answers at that name, and only to the sandbox";
+	if (ex->verdict.decision.lists_tools)
+		return "tools have to be taken out of the answer, which the other proxy does not "
+		       "send through vethguard";
 	why = objection_to_credential(ex);
 	return why ? why : objection_to_limits(ex);
 }
@@ -130,6 +135,7 @@ void callback_decide(struct exchange *ex)
 	if (ex->verdict.allowed && ex->verdict.decision.credential < POLICY_CREDENTIALS_MAX)
 		ex->verdict.own |= UINT64_C(1) << ex->verdict.decision.credential;
 	ex->verdict.needs_body = false;
+	ex->verdict.decision.inquires = false;
 	ex->verdict.decision.reason = POLICY_REASON_CALLBACK;
 	verdict_refuse(&ex->verdict, EVENT_CAUSE_POLICY, EVENT_FINDING_NONE, why);
 }

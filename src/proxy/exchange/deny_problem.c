@@ -2,6 +2,7 @@
 /* The body of a refusal: RFC 9457 problem details, with the fields that the SDKs of APIs read. */
 #include <stdio.h>
 
+#include "proxy/exchange/callback.h"
 #include "proxy/exchange/deny.h"
 #include "vethguard/wire/json.h"
 
@@ -33,12 +34,14 @@ static void put_advice(struct json *j, const struct exchange *ex)
 		put_limit(j, ex);
 }
 
-/* Names the place where the sandbox can ask about this refusal later (inquiry.h). */
+/* Names the place where the sandbox can ask about this refusal later (inquiry.h). A sandbox behind
+ * another proxy cannot reach it. */
 static void put_help(struct json *j, const struct exchange *ex)
 {
 	char url[sizeof(INQUIRY_BASE "/denials/") + 16];
 
-	if (ex->verdict.decision.inquires || !policy_answers(ex->proxy->config.policy))
+	if (ex->verdict.decision.inquires || callback_is_asked(ex) ||
+	        !policy_answers(ex->proxy->config.policy))
 		return;
 	snprintf(url, sizeof(url), INQUIRY_BASE "/denials/%016llx", (unsigned long long)ex->id);
 	json_literal(j, "help", url);

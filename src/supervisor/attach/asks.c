@@ -46,18 +46,27 @@ void attachments_asks(struct attachments *all,
 	}
 }
 
-static struct attachment *find(struct attachments *all, uint64_t id)
+/* Finds the sandbox with a request under this id. Returns how many requests and proposals have it:
+ * ids come from workers, and a worker that was taken over can choose another's. */
+static unsigned find(struct attachments *all, uint64_t id, struct attachment **out)
 {
 	const struct asks_item *item;
 	struct attachment *a, *next;
+	struct attach_ask view;
+	unsigned found = 0;
 
+	*out = NULL;
 	HASH_ITER(hh, all->by_name, a, next)
 	{
 		for (size_t i = 0; a->sandbox && (item = asks_at(a->sandbox, i)); i++)
-			if (item->id == id)
-				return a;
+			if (item->id == id) {
+				*out = a;
+				found++;
+			}
+		for (size_t i = 0; proposals_at(a, i, &view); i++)
+			found += view.id == id;
 	}
-	return NULL;
+	return found;
 }
 
 void attachments_decide(
@@ -69,12 +78,18 @@ void attachments_decide(
 	        .whole = d->whole,
 	        .reason = d->reason,
 	        .by = d->by};
-	struct attachment *proposing = proposals_find(all, d->id);
-	struct attachment *a = proposing ? NULL : find(all, d->id);
-	int rc = a ? asks_decide(a->sandbox, d->id, &decision) : -ENOENT;
+	struct attachment *proposing = d->requests_only ? NULL : proposals_find(all, d->id);
+	struct attachment *a;
+	const bool unique = find(all, d->id, &a) <= 1;
+	int rc = a && unique ? asks_decide(a->sandbox, d->id, &decision) : -ENOENT;
 	const struct attach_result result = {.status = ATTACH_OK, .text = "", .attachment = a};
 
-	if (proposing)
+	if (!unique)
+		attach_refuse(done, context, ATTACH_CONFLICT,
+		        "more than one request or proposal has the id %016" PRIx64
+		        ", so nothing is decided: detach the sandbox that you do not trust",
+		        d->id);
+	else if (proposing)
 		proposals_decide(proposing, d, done, context);
 	else if (rc == -ENOENT)
 		attach_refuse(done, context, ATTACH_NOT_FOUND,

@@ -198,6 +198,7 @@ struct attach_decision {
 	bool lasts; /* for for_s seconds (0: without end), for what is like it, or (whole) for the
 	               rule */
 	bool whole;
+	bool requests_only; /* proposals are not for whoever decides */
 	uint32_t for_s;
 	const char *reason, *by;
 };

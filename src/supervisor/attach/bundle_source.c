@@ -80,6 +80,8 @@ static void look_at_file(struct bundle *b, bool now)
 	if (fstat(fd, &st) == 0 && (now || !gateway_file_is_same(&st, &b->seen))) {
 		b->seen = st;
 		take_from(b, fd);
+		if (b->fault == SIGNED_BUNDLE_SOURCE || b->fault == SIGNED_BUNDLE_DISK)
+			memset(&b->seen, 0, sizeof(b->seen)); /* the next look may succeed */
 	}
 	close(fd);
 }

@@ -128,6 +128,7 @@ static void decide(struct attachments *all, uint64_t id, const struct hook_answe
 	        .approved = answer->verdict == HOOK_APPROVE,
 	        .lasts = answer->for_s > 0,
 	        .for_s = answer->for_s,
+	        .requests_only = true,
 	        .reason = answer->reason,
 	        .by = "the decider"};
 
@@ -172,7 +173,7 @@ static void on_failed(struct note *n, const char *error)
 		n->over = true;
 	else
 		n->due_ms =
-		        clock_monotonic_ms() + with_jitter((int64_t)FIRST_DELAY_MS << n->attempts);
+		        clock_monotonic_ms() + with_jitter((int64_t)FIRST_DELAY_MS << (n->attempts - 1));
 }
 
 static void on_done(void *context, const struct hook_answer *answer, const char *error)

@@ -92,6 +92,7 @@ static void end(struct proposals *p, struct proposals_item *item, const char *te
 	enter(item, MESSAGE_PROPOSAL_ENDED);
 	snprintf(item->text, sizeof(item->text), "%s", text);
 	p->behind = true;
+	p->ended++;
 	tell_all(p->attachment, item);
 }
 
@@ -99,10 +100,11 @@ static void on_reloaded_without(void *context, const struct attach_result *resul
 {
 	struct attachment *a = result->attachment;
 
-	(void)context;
 	if (!a || !a->proposals)
 		return;
-	a->proposals->behind = result->status != ATTACH_OK;
+	/* Another approval may have ended since that load. */
+	a->proposals->behind = result->status != ATTACH_OK ||
+	                       a->proposals->ended != (unsigned)(uintptr_t)context;
 	if (result->status != ATTACH_OK && result->status != ATTACH_BUSY)
 		log_sandbox(LOG_LEVEL_ERROR, a->record.name,
 		        "a proposal's rule that has ended is in force still: %s", result->text);
@@ -124,7 +126,7 @@ static void on_time(struct loop_timer *timer)
 	set_timer(p);
 	if (p->behind)
 		attachments_reload(p->attachment->all, p->attachment->record.name, NULL, NULL,
-		        on_reloaded_without, NULL);
+		        on_reloaded_without, (void *)(uintptr_t)p->ended);
 }
 
 /* --- the sandbox proposes --- */

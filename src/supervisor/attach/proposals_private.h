@@ -21,6 +21,7 @@ struct proposals {
 	struct attachment *attachment;
 	size_t count;
 	uint64_t tried; /* the next load has this proposal as well; 0: none */
+	unsigned ended; /* approvals so far that have ended */
 	bool behind;    /* an approval has ended, and the policy in force still has its rule */
 	struct loop_timer timer;
 	struct proposals_item items[MESSAGE_PROPOSALS_MAX];

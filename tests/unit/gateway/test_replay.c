@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include <string.h>
+#include <unistd.h>
 
 #include "gateway/gateway.h"
 #include "vethguard/base/clock.h"
@@ -29,6 +30,7 @@ static void test_once(void **state)
 	assert_true(take(2, 60000));
 	assert_false(take(1, 600000));
 	assert_false(take(2, 0));
+	assert_false(take(3, 0)); /* expired while its body came */
 	replay_free(&gateway);
 	assert_null(gateway.used);
 	assert_true(take(1, 60000));
@@ -39,7 +41,8 @@ static void test_once(void **state)
 static void test_forgotten(void **state)
 {
 	(void)state;
-	assert_true(take(1, 0));
+	assert_true(take(1, 1));
+	usleep(2000);
 	assert_true(take(2, 60000));
 	assert_int_equal(HASH_COUNT(gateway.used), 1);
 	replay_free(&gateway);

@@ -31,6 +31,8 @@ static int tear_down(void **state)
 	(void)state;
 	HASH_ITER(hh, all.by_name, a, next)
 	attachment_free(a);
+	free(all.bundles.configs);
+	all.bundles.configs = NULL;
 	loop_free(supervisor.loop);
 	return 0;
 }
