@@ -33,7 +33,7 @@ OPENINGS = {
 }
 TARGETS = ["--tcp", TCP, "--name", "known.test", "--udp", f"{WORLD4}:123", "--dns", f"{WORLD4} {WORLD6}", "--icmp", f"{WORLD4} {WORLD6}",
            "--metadata", METADATA, "--api", f"{WORLD4}:8443", "--gateway", f"{GATEWAY}:8443"]
-START = 10  # seconds that a program may take to begin on a busy machine; where all answers or refuses, they cost nothing
+START = 5  # seconds that a program may take to begin on a busy machine; where all answers or refuses, they cost nothing
 NO_RESOLVERS = ["unshare", "-m", "sh", "-c", "mount --make-rprivate / && mount --bind /dev/null /etc/resolv.conf && exec dash"]
 NOT_HERE = "name socket"  # of this host; the name has its own test
 
