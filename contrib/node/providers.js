@@ -28,12 +28,14 @@ export function trust({ variables }, { ca = CA, bundle = BUNDLE } = {}) {
   return { ...env, ...variables };
 }
 
-// Variables for programs that use a proxy by themselves.
+// Variables for programs that use a proxy by themselves: those of `vethguard env --token-file`.
 function proxied(session, inside, place, options) {
   const url = `https://session:${session.token}@${place.text}`;
   const env = trust(inside, options);
   for (const name of PROXY_NAMES) env[name] = url;
-  env.NO_PROXY = env.no_proxy = DIRECT;
+  // The gateway itself is not reached through the gateway.
+  env.NO_PROXY = env.no_proxy = `${DIRECT},${place.host}`;
+  env.VETHGUARD_BASE_URL = `https://${place.text}/s/${session.token}`;
   return env;
 }
 

@@ -154,6 +154,35 @@ else
 	within() { "$@"; }
 fi
 
+# starts COMMAND...: a program that prints "begun" first; `said` is the rest. Returns 0, 7 if it failed or was ended, 8 if it
+# was ended before it began: it has tried nothing.
+starts() {
+	said=$(within "$@" 2>/dev/null)
+	rc=$?
+	case $said in
+	begun*) said=${said#begun} said=${said#"
+"} ;;
+	*) said= && return 8 ;;
+	esac
+	[ $rc -eq 0 ] || return 7
+}
+
+# tells COMMAND...: starts(), of a program that prints "connected" when it is. A connected one that was ended has found
+# a server.
+tells() {
+	starts "$@"
+	rc=$?
+	case $said in
+	connected*) said=${said#connected} ;;
+	*) [ $rc -eq 8 ] && return 8 || return 7 ;;
+	esac
+}
+
+# unbegun WAY TARGET
+unbegun() {
+	row untried "$1" "$2" "$by" "the program did not begin in time; raise --timeout"
+}
+
 now() {
 	if have date; then date +%s; else echo 0; fi
 }
@@ -227,10 +256,12 @@ SAID='HEAD / HTTP/1.0\r\nHost: probe.invalid\r\nConnection: close\r\n\r\n'
 PYTHON_TCP='
 import socket, sys
 host, port, seconds = sys.argv[1], int(sys.argv[2]), float(sys.argv[3])
+print("begun", flush=True)
 try:
     s = socket.create_connection((host, port), seconds)
 except OSError:
     sys.exit(7)
+print("connected", flush=True)
 try:
     s.settimeout(seconds)
     s.sendall(b"HEAD / HTTP/1.0\r\nHost: probe.invalid\r\nConnection: close\r\n\r\n")
@@ -240,19 +271,22 @@ except OSError:
 '
 NODE_TCP='
 const [host, port, seconds] = process.argv.slice(1);
+console.log("begun");
 const s = require("net").connect({host, port: Number(port)});
 let connected = false;
 const end = () => process.exit(connected ? 0 : 7);
-s.on("connect", () => { connected = true; s.write("HEAD / HTTP/1.0\r\nHost: probe.invalid\r\nConnection: close\r\n\r\n"); });
+s.on("connect", () => { connected = true; console.log("connected"); s.write("HEAD / HTTP/1.0\r\nHost: probe.invalid\r\nConnection: close\r\n\r\n"); });
 s.on("data", (data) => { console.log(data.toString("latin1").replace(/\0/g, "?")); end(); });
 s.on("error", end); s.on("close", end); setTimeout(end, 1000 * seconds);
 '
 # shellcheck disable=SC2016 # it is bash that expands this
-BASH_TCP='exec 3<>"/dev/tcp/$0/$1" || exit 7
+BASH_TCP='echo begun
+exec 3<>"/dev/tcp/$0/$1" || exit 7
+echo connected
 printf "$3" >&3
 while IFS= read -r -t "$2" line <&3; do printf "%s\n" "$line"; done; exit 0'
 
-# ask HOST PORT: `said` is what came back, `by` the program. Returns 0 connected, 7 not; 9: no program can do it.
+# ask HOST PORT: `said` is what came back, `by` the program. Returns 0 connected, 7 not, 8 not begun; 9: no program can do it.
 ask() {
 	case $1 in
 	*:*) url="http://[$1]:$2/" ;;
@@ -268,13 +302,13 @@ ask() {
 		said=${said%connected in*}
 	elif uses python3; then
 		by=python3
-		said=$(within python3 -c "$PYTHON_TCP" "$1" "$2" "$seconds" 2>/dev/null) || return 7
+		tells python3 -c "$PYTHON_TCP" "$1" "$2" "$seconds"
 	elif uses node; then
 		by=node
-		said=$(within node -e "$NODE_TCP" "$1" "$2" "$seconds" 2>/dev/null) || return 7
+		tells node -e "$NODE_TCP" "$1" "$2" "$seconds"
 	elif uses bash; then
 		by=bash
-		said=$(within bash -c "$BASH_TCP" "$1" "$2" "$seconds" "$SAID" 2>/dev/null) || return 7
+		tells bash -c "$BASH_TCP" "$1" "$2" "$seconds" "$SAID"
 	elif uses nc; then
 		by=nc
 		said=$(printf "$SAID" | within nc -w "$seconds" "$1" "$2" 2>/dev/null) || [ -n "$said" ] || return 7
@@ -309,6 +343,7 @@ try_tcp() {
 	ask "$host" "$port"
 	case $? in
 	0) judge "$1" "$2" ;;
+	8) unbegun "$1" "$2" ;;
 	9) row untried "$1" "$2" "" "none of curl, python3, node, bash, nc, wget is here" ;;
 	*) row closed "$1" "$2" "$by" "no connection" ;;
 	esac
@@ -319,6 +354,7 @@ try_tcp() {
 PYTHON_UDP='
 import socket, sys
 host, port, seconds = sys.argv[1], int(sys.argv[2]), float(sys.argv[3])
+print("begun", flush=True)
 try:
     family, kind, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_DGRAM)[0]
     s = socket.socket(family, kind)
@@ -331,6 +367,7 @@ except OSError:
 '
 NODE_UDP='
 const [host, port, seconds] = process.argv.slice(1);
+console.log("begun");
 const s = require("dgram").createSocket(host.includes(":") ? "udp6" : "udp4");
 s.on("message", () => process.exit(0)); s.on("error", () => process.exit(7));
 s.send(Buffer.concat([Buffer.from([0x23]), Buffer.alloc(47)]), Number(port), host, (error) => { if (error) process.exit(7); });
@@ -339,7 +376,8 @@ setTimeout(() => process.exit(7), 1000 * seconds);
 ZEROS='\000\000\000\000\000\000\000\000\000\000\000'
 NTP="\\043$ZEROS$ZEROS$ZEROS$ZEROS\\000\\000\\000"
 # shellcheck disable=SC2016
-BASH_UDP='exec 3<>"/dev/udp/$0/$1" || exit 7
+BASH_UDP='echo begun
+exec 3<>"/dev/udp/$0/$1" || exit 7
 printf "$3" >&3
 IFS= read -r -t "$2" -n 1 -d "" line <&3'
 
@@ -358,13 +396,13 @@ try_udp() {
 	in_time "$1" "$2" && has_link "$1" "$host" || return 0
 	if uses python3; then
 		by=python3
-		within python3 -c "$PYTHON_UDP" "$host" "$port" "$seconds" 2>/dev/null
+		starts python3 -c "$PYTHON_UDP" "$host" "$port" "$seconds"
 	elif uses node; then
 		by=node
-		within node -e "$NODE_UDP" "$host" "$port" "$seconds" 2>/dev/null
+		starts node -e "$NODE_UDP" "$host" "$port" "$seconds"
 	elif uses bash; then
 		by=bash
-		within bash -c "$BASH_UDP" "$host" "$port" "$seconds" "$NTP" 2>/dev/null
+		starts bash -c "$BASH_UDP" "$host" "$port" "$seconds" "$NTP"
 	elif uses nc && have wc && nc_has_udp; then
 		by=nc
 		count=$(printf "$NTP" | within nc -u -w "$seconds" "$host" "$port" 2>/dev/null | wc -c)
@@ -373,11 +411,11 @@ try_udp() {
 		row untried "$1" "$2" "" "none of python3, node, bash, nc is here"
 		return
 	fi
-	if [ $? -eq 0 ]; then
-		row leaks "$1" "$2" "$by" "a datagram was answered"
-	else
-		row closed "$1" "$2" "$by" "no answer"
-	fi
+	case $? in
+	0) row leaks "$1" "$2" "$by" "a datagram was answered" ;;
+	8) unbegun "$1" "$2" ;;
+	*) row closed "$1" "$2" "$by" "no answer" ;;
+	esac
 }
 
 # --- DNS ---
@@ -386,6 +424,7 @@ try_udp() {
 PYTHON_DNS='
 import os, socket, struct, sys
 server, name, seconds = sys.argv[1], sys.argv[2], float(sys.argv[3])
+print("begun", flush=True)
 question = b"".join(bytes([len(label)]) + label.encode() for label in name.split(".")) + b"\0\0\1\0\1"
 number = os.urandom(2)
 try:
@@ -413,6 +452,7 @@ print({0: "NOERROR", 2: "SERVFAIL", 3: "NXDOMAIN", 5: "REFUSED"}.get(data[3] & 1
 '
 NODE_DNS='
 const [server, name, seconds] = process.argv.slice(1);
+console.log("begun");
 const r = new (require("dns").Resolver)({timeout: 1000 * seconds, tries: 1});
 r.setServers([server.includes(":") ? "[" + server + "]" : server]);
 setTimeout(() => process.exit(7), 1000 * seconds + 500).unref();
@@ -423,7 +463,7 @@ r.resolve4(name, (error, found) => {
 });
 '
 
-# query SERVER NAME: `said` is "CODE ADDRESS...". Returns 7 without an answer, 9: no program can do it.
+# query SERVER NAME: `said` is "CODE ADDRESS...". Returns 7 without an answer, 8: not begun, 9: no program can do it.
 query() {
 	if uses dig; then
 		by=dig
@@ -438,10 +478,10 @@ query() {
 		said="${code%%,*} $found"
 	elif uses python3; then
 		by=python3
-		said=$(within python3 -c "$PYTHON_DNS" "$1" "$2" "$seconds" 2>/dev/null) || return 7
+		starts python3 -c "$PYTHON_DNS" "$1" "$2" "$seconds"
 	elif uses node; then
 		by=node
-		said=$(within node -e "$NODE_DNS" "$1" "$2" "$seconds" 2>/dev/null) || return 7
+		starts node -e "$NODE_DNS" "$1" "$2" "$seconds"
 	elif uses nslookup; then
 		by=nslookup
 		said=$(within nslookup "$2" "$1" 2>&1)
@@ -469,6 +509,10 @@ try_dns() {
 	case $? in
 	7)
 		row closed "$1" "$2" "$by" "no answer"
+		return
+		;;
+	8)
+		unbegun "$1" "$2"
 		return
 		;;
 	9)
@@ -578,6 +622,7 @@ try_gateway() {
 	ask "$host" "$port"
 	case $? in
 	0) row reached gateway "$gateway" "$by" "as it has to be" ;;
+	8) unbegun gateway "$gateway" ;;
 	9) row untried gateway "$gateway" "" "none of curl, python3, node, bash, nc, wget is here" ;;
 	*) row missed gateway "$gateway" "$by" "no connection" ;;
 	esac

@@ -166,9 +166,12 @@ def _trust(inside, ca, bundle):
 
 
 def _proxied(session, inside, place, ca, bundle):
+    """For programs that use a proxy by themselves: the variables of `vethguard env --token-file`."""
     env = _trust(inside, ca, bundle)
     env.update(dict.fromkeys(PROXY_NAMES, f"https://session:{session.token}@{place.text}"))
-    env["NO_PROXY"] = env["no_proxy"] = "localhost,127.0.0.1,::1"
+    # The gateway itself is not reached through the gateway.
+    env["NO_PROXY"] = env["no_proxy"] = f"localhost,127.0.0.1,::1,{place.host}"
+    env["VETHGUARD_BASE_URL"] = f"https://{place.text}/s/{session.token}"
     return env
 
 
