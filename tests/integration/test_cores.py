@@ -45,6 +45,7 @@ class Work(threading.Thread):
         self.join()
 
 
+@unittest.skipIf(support.ASAN, "freed memory stays in the sanitizer's quarantine")
 class Cores(Served, Connected):
     """A daemon with a gateway; vethguard-connect in a sandbox elsewhere; three sessions with credentials of a file and of a service."""
 
@@ -204,6 +205,7 @@ class Cores(Served, Connected):
             self.assertEqual(cores.shows(data, self.values), set(), path)
 
 
+@unittest.skipIf(support.ASAN, "freed memory stays in the sanitizer's quarantine")
 class Sandboxed(support.Case):
     """A command under `vethguard run`, with a value from a variable: what every process of it holds, and what the sandbox can open."""
 

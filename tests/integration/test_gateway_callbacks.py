@@ -126,11 +126,13 @@ class Checks(CallbackCase):
         """A refusal has the body and the advice that a denied sandbox gets."""
         for path, kw in (("/", {"host": "evil.lab.test"}), ("/", {"method": "DELETE"}), ("/", {"scheme": "http"}),
                          ("/latest/", {"host": "169.254.169.254", "scheme": "http"}), ("/", {"host": "127.0.0.1"}),
-                         ("/", {"host": "www.lab.test:8443"})):
+                         ("/", {"host": "www.lab.test:8443"}), ("/", {"host": "vethguard.internal"}),
+                         ("/proposals", {"host": "vethguard.internal", "method": "POST"})):
             answer = self.ask_about(path, **kw)
             self.assertEqual((self.code(answer), self.field(answer, "x-vethguard")), (403, "denied"), answer)
             told = json.loads(answer.partition(b"\r\n\r\n")[2])
             self.assertTrue(told["advice"] and told["event"], told)
+            self.assertNotIn("help", told)
             event = self.daemon.event(HTTP, action_id=2)
             self.assertEqual(event["unmapped"]["decided_for"], "another proxy", event)
         answer = self.ask_about("/x", method="PUT")
