@@ -2,7 +2,6 @@
 /* The body of a refusal: RFC 9457 problem details, with the fields that the SDKs of APIs read. */
 #include <stdio.h>
 
-#include "proxy/exchange/callback.h"
 #include "proxy/exchange/deny.h"
 #include "vethguard/wire/json.h"
 
@@ -40,7 +39,7 @@ static void put_help(struct json *j, const struct exchange *ex)
 {
 	char url[sizeof(INQUIRY_BASE "/denials/") + 16];
 
-	if (ex->verdict.decision.inquires || callback_is_asked(ex) ||
+	if (ex->verdict.decision.inquires || message_form_is_asked(ex->client->form) ||
 	        !policy_answers(ex->proxy->config.policy))
 		return;
 	snprintf(url, sizeof(url), INQUIRY_BASE "/denials/%016llx", (unsigned long long)ex->id);

@@ -172,8 +172,8 @@ static void on_failed(struct note *n, const char *error)
 	if (n->decides || n->attempts >= HOOKS_ATTEMPTS_MAX)
 		n->over = true;
 	else
-		n->due_ms =
-		        clock_monotonic_ms() + with_jitter((int64_t)FIRST_DELAY_MS << (n->attempts - 1));
+		n->due_ms = clock_monotonic_ms() +
+		            with_jitter((int64_t)FIRST_DELAY_MS << (n->attempts - 1));
 }
 
 static void on_done(void *context, const struct hook_answer *answer, const char *error)

@@ -103,8 +103,8 @@ static void on_reloaded_without(void *context, const struct attach_result *resul
 	if (!a || !a->proposals)
 		return;
 	/* Another approval may have ended since that load. */
-	a->proposals->behind = result->status != ATTACH_OK ||
-	                       a->proposals->ended != (unsigned)(uintptr_t)context;
+	a->proposals->behind =
+	        result->status != ATTACH_OK || a->proposals->ended != (unsigned)(uintptr_t)context;
 	if (result->status != ATTACH_OK && result->status != ATTACH_BUSY)
 		log_sandbox(LOG_LEVEL_ERROR, a->record.name,
 		        "a proposal's rule that has ended is in force still: %s", result->text);
