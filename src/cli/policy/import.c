@@ -98,23 +98,25 @@ static bool read_source(const char *path, struct buf *out)
 {
 	bool is_input = strcmp(path, "-") == 0;
 	int fd = is_input ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+	int fault = errno;
+	char why[128];
 	ssize_t n = -1;
 
 	while (fd >= 0) {
 		uint8_t *room = buf_reserve(out, 65536);
 
-		if (!room)
-			errno = EFBIG;
 		n = room ? read(fd, room, 65536) : -1;
+		fault = room ? errno : EFBIG;
 		if (n > 0)
 			buf_commit(out, (size_t)n);
-		if (n == 0 || (n < 0 && errno != EINTR))
+		if (n == 0 || (n < 0 && fault != EINTR))
 			break;
 	}
-	if (n != 0)
-		complain("cannot read ", path, errno == EFBIG ? ": more than 1 MiB" : "");
-	if (n < 0 && errno != EFBIG)
-		fprintf(stderr, "vethguard: error: %s\n", strerror(errno));
+	if (n != 0) {
+		snprintf(why, sizeof(why), ": %s",
+		        fault == EFBIG ? "more than 1 MiB" : strerror(fault));
+		complain("cannot read ", path, why);
+	}
 	if (fd >= 0 && !is_input)
 		close(fd);
 	return n == 0;

@@ -22,6 +22,12 @@ static struct tree_node *get(const struct tree_node *map, const char *camel, con
 	return node ? node : tree_get(map, snake);
 }
 
+static bool is_every_host(const struct import_host *host)
+{
+	return host->kind == IMPORT_ANY || slice_equals(host->text, SLICE("0.0.0.0/0")) ||
+	       slice_equals(host->text, SLICE("[::/0]"));
+}
+
 static void allow(struct import *im, const struct tree_node *node)
 {
 	struct import_host host;
@@ -30,7 +36,7 @@ static void allow(struct import *im, const struct tree_node *node)
 	if (!import_text(im, node, "allowOut", &text) ||
 	        !import_read_host(im, import_at(node), text, false, &host))
 		return;
-	if (host.kind == IMPORT_ANY || slice_equals(host.text, SLICE("0.0.0.0/0")))
+	if (is_every_host(&host))
 		import_note(im, import_at(node),
 		        "every host cannot be allowed by a policy: name the hosts");
 	else
@@ -50,7 +56,7 @@ static bool closes(struct import *im, struct tree_node *list)
 		if (!import_text(im, item->value, "denyOut", &text) ||
 		        !import_read_host(im, import_at(item->value), text, false, &host))
 			continue;
-		all |= host.kind == IMPORT_ANY || slice_equals(host.text, SLICE("0.0.0.0/0"));
+		all |= is_every_host(&host);
 	}
 	return all;
 }

@@ -39,12 +39,14 @@ static struct import_place place(const struct command *c, const struct import_wo
 static bool next_part(struct slice *list, struct slice *out)
 {
 	const char *comma;
+	size_t n;
 
 	if (list->n == 0)
 		return false;
 	comma = memchr(list->p, ',', list->n);
-	*out = slice_trim(slice_of(list->p, comma ? (size_t)(comma - list->p) : list->n));
-	*list = comma ? slice_of(comma + 1, list->n - out->n - 1) : SLICE("");
+	n = comma ? (size_t)(comma - list->p) : list->n;
+	*out = slice_trim(slice_of(list->p, n));
+	*list = comma ? slice_of(comma + 1, list->n - n - 1) : SLICE("");
 	return true;
 }
 

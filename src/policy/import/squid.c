@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Reads squid.conf: acl and http_access. In squid the first http_access line whose ACLs all match
- * decides. The rules of a policy have no order, so the lines are read in order, and each becomes
+ * decides; ACLs are complete before, whatever the order of the lines, so they are read first. The
+ * rules of a policy have no order, so the http_access lines are read in order, and each becomes
  * something that cannot allow more than the line does:
  * - "deny !PORTS", "deny CONNECT !PORTS" and "deny !NAMES" bound all later lines.
  * - "allow NAMES" with ports and methods becomes allow rules: http, and https if CONNECT is among
@@ -11,6 +12,9 @@
  *   denied.
  * - ACLs about the client (src, proxy_auth) are taken to match the sandbox, and their negations not
  *   to match.
+ * - An ACL without values matches nothing, so a line that asks for one is left out.
+ * - A line that could deny or add to ACLs but is not read (include) leaves out every line that
+ *   allows.
  */
 #include "policy/import/squid.h"
 
@@ -21,7 +25,7 @@ struct squid {
 	struct vec acls;                                  /* struct squid_acl */
 	uint8_t shut[SQUID_PORTS], shut_tls[SQUID_PORTS]; /* 1: a line has denied the port */
 	const struct squid_acl *only;                     /* a line has denied all other names */
-	unsigned doubt; /* the first line that denies, or could, what cannot be said; 0: none */
+	unsigned doubt;         /* a line that denies, or could, what cannot be said; 0: none */
 	bool last_denies, over; /* over: a line has denied everything */
 };
 
@@ -30,7 +34,7 @@ struct line {
 	struct import_place at;
 	const struct squid_acl *names, *ports, *methods;
 	const struct squid_acl *not_names, *not_ports;
-	bool never, unknown, many;
+	bool never, empty, unknown, many;
 };
 
 static void take_acl(struct line *l, const struct squid_acl *acl, bool negated)
@@ -39,6 +43,10 @@ static void take_acl(struct line *l, const struct squid_acl *acl, bool negated)
 	                                 : acl->kind == SQUID_METHOD ? &l->methods
 	                                                             : &l->names;
 
+	if (squid_is_empty(acl)) {
+		l->empty |= !negated;
+		return;
+	}
 	switch (acl->kind) {
 	case SQUID_ALL:
 	case SQUID_CLIENT:
@@ -86,7 +94,11 @@ static bool has_connect(const struct squid_acl *methods)
 
 static bool is_only_connect(const struct squid_acl *methods)
 {
-	return methods && methods->values.n == 1 && has_connect(methods);
+	for (size_t i = 0; methods && i < methods->values.n; i++)
+		if (!slice_equals(((const struct squid_value *)vec_at(&methods->values, i))->method,
+		            SLICE("CONNECT")))
+			return false;
+	return methods != NULL;
 }
 
 /* Adds a domain: the name, or for ".name" the names below it and the name itself. */
@@ -199,7 +211,7 @@ static void allow(struct squid *s, struct line *l)
 	if (s->doubt || l->unknown || l->many || l->not_names ||
 	        (l->names && s->only && l->names != s->only)) {
 		import_note(s->im, l->at, "%s; the line is left out",
-		        s->doubt                     ? "a line before it denies what cannot be said"
+		        s->doubt ? "a line denies, or could, what cannot be said"
 		        : l->unknown || l->not_names ? "an ACL of this line cannot be said"
 		                                     : "two ACLs of one kind have to match both");
 		return;
@@ -241,7 +253,7 @@ static void read_access(
 		if (negated)
 			name = slice_of(name.p + 1, name.n - 1);
 		acl = squid_find(&s->acls, name);
-		if (!acl) {
+		if (!acl || acl->at.line > at.line) {
 			import_fault(s->im, (struct import_place){at.line, words[i].column},
 			        "there is no ACL %s above this line", tree_quote(name, quoted));
 			return;
@@ -251,50 +263,60 @@ static void read_access(
 	s->last_denies = denies;
 	if (s->over || l.never)
 		return;
-	if (denies)
+	if (l.empty)
+		import_note(s->im, at,
+		        "an ACL of this line has no values, so the line matches nothing; left out");
+	else if (denies)
 		deny(s, &l);
 	else
 		allow(s, &l);
 }
 
-static void read_line(
+/* Reads a line that is not http_access. */
+static void read_other(
         struct squid *s, struct import_place at, const struct import_word *words, size_t count)
 {
 	static const char *const wide[] = {"include", "http_access2", "adapted_http_access",
 	        "url_rewrite_program", "external_acl_type", NULL};
 	char quoted[TREE_QUOTE_MAX];
 
-	if (count == 0)
-		return;
-	if (slice_equals(words[0].text, SLICE("acl"))) {
+	if (slice_equals(words[0].text, SLICE("acl")))
 		squid_read_acl(s->im, &s->acls, at, words, count);
-	} else if (slice_equals(words[0].text, SLICE("http_access"))) {
-		read_access(s, at, words, count);
-	}
 	for (size_t i = 0; wide[i]; i++)
 		if (slice_equals(words[0].text, slice_from_string(wide[i]))) {
 			import_note(s->im, at,
-			        "%s is not read, and could deny: what later lines allow is left "
+			        "%s is not read, and could deny: every line that allows is left "
 			        "out",
 			        tree_quote(words[0].text, quoted));
 			s->doubt = s->doubt ? s->doubt : at.line;
 		}
 }
 
-void import_squid(struct import *im, struct slice text)
+/* Reads the http_access lines, or all others. Returns the place of the last line. */
+static struct import_place read_lines(struct squid *s, struct slice text, bool access)
 {
-	struct squid *s = arena_take(&im->arena, sizeof(*s));
 	struct import_word words[IMPORT_WORDS_MAX];
 	struct import_place at = {1, 1};
 	unsigned line = 0;
 	size_t count;
 
+	while (import_next_line(s->im, &text, &line, words, &count, &at))
+		if (count > 0 && slice_equals(words[0].text, SLICE("http_access")) == access)
+			(access ? read_access : read_other)(s, at, words, count);
+	return at;
+}
+
+void import_squid(struct import *im, struct slice text)
+{
+	struct squid *s = arena_take(&im->arena, sizeof(*s));
+	struct import_place at;
+
 	if (!s)
 		return;
 	s->im = im;
 	vec_init(&s->acls, sizeof(struct squid_acl));
-	while (import_next_line(im, &text, &line, words, &count, &at))
-		read_line(s, at, words, count);
+	read_lines(s, text, false);
+	at = read_lines(s, text, true);
 	if (s->last_denies && !s->over && !im->wrong)
 		import_note(im, at,
 		        "the last http_access line denies, so what no line names is allowed there; "

@@ -30,13 +30,15 @@ struct squid_value {
 struct squid_acl {
 	struct slice name;
 	enum squid_kind kind;
-	struct import_place at;
-	struct vec values; /* struct squid_value */
+	struct import_place at; /* of its first line; line 0: squid has it built in */
+	struct vec values;      /* struct squid_value */
 };
 
 /* Reads "acl NAME TYPE VALUE...". */
 void squid_read_acl(struct import *im, struct vec *acls, struct import_place at,
         const struct import_word *words, size_t count);
+/* True if the ACL has no value, so it matches no request. */
+bool squid_is_empty(const struct squid_acl *acl);
 /* Finds an ACL by name, among those that squid has built in too; NULL: there is none. */
 const struct squid_acl *squid_find(const struct vec *acls, struct slice name);
 void squid_free(struct vec *acls);

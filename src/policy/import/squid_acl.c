@@ -37,6 +37,19 @@ static const struct squid_acl built_in[] = {
         {.name = {"CONNECT", 7}, .kind = SQUID_METHOD, .values = VALUES(connect_value)},
 };
 
+static const struct squid_acl *find_built_in(struct slice name)
+{
+	for (size_t i = 0; i < sizeof(built_in) / sizeof(built_in[0]); i++)
+		if (slice_equals(name, built_in[i].name))
+			return &built_in[i];
+	return NULL;
+}
+
+bool squid_is_empty(const struct squid_acl *acl)
+{
+	return acl->at.line > 0 && acl->kind <= SQUID_CLIENT && acl->values.n == 0;
+}
+
 const struct squid_acl *squid_find(const struct vec *acls, struct slice name)
 {
 	for (size_t i = 0; i < acls->n; i++) {
@@ -45,10 +58,7 @@ const struct squid_acl *squid_find(const struct vec *acls, struct slice name)
 		if (slice_equals(acl->name, name))
 			return acl;
 	}
-	for (size_t i = 0; i < sizeof(built_in) / sizeof(built_in[0]); i++)
-		if (slice_equals(name, built_in[i].name))
-			return &built_in[i];
-	return NULL;
+	return find_built_in(name);
 }
 
 void squid_free(struct vec *acls)
@@ -122,7 +132,8 @@ static bool read_value(
 static struct squid_acl *make(struct import *im, struct vec *acls, struct import_place at,
         struct slice name, enum squid_kind kind)
 {
-	struct squid_acl acl = {.kind = kind, .at = at};
+	const struct squid_acl *base = find_built_in(name);
+	struct squid_acl acl = {.kind = kind};
 
 	for (size_t i = 0; i < acls->n; i++) {
 		struct squid_acl *old = vec_at(acls, i);
@@ -138,8 +149,16 @@ static struct squid_acl *make(struct import *im, struct vec *acls, struct import
 		return NULL;
 	}
 	acl.name = arena_copy(&im->arena, name);
+	acl.at = base ? base->at : at;
 	vec_init(&acl.values, sizeof(struct squid_value));
+	/* A line about a built-in ACL adds to its values. */
+	if (base && base->kind == kind && base->values.n &&
+	        !vec_append(&acl.values, base->values.p, base->values.n)) {
+		im->no_memory = true;
+		return NULL;
+	}
 	if (!vec_append(acls, &acl, 1)) {
+		vec_fini(&acl.values);
 		im->no_memory = true;
 		return NULL;
 	}

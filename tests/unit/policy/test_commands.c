@@ -750,6 +750,29 @@ static void test_escapes(void **state)
 	assert_null(strchr(r.err, '\x1b'));
 }
 
+/* One fault, one line, with the reason. */
+static void test_import_unreadable(void **state)
+{
+	static char large[(1u << 20) + 65536 + 2];
+
+	(void)state;
+	RUN(&r, "import", "--from", "squid", "no/such/file");
+	assert_int_equal(r.status, 2);
+	assert_string_equal(r.out, "");
+	assert_string_equal(
+	        r.err, "vethguard: error: cannot read no/such/file: No such file or directory\n");
+	RUN(&r, "import", "--from", "squid", "tests");
+	assert_int_equal(r.status, 2);
+	assert_string_equal(r.err, "vethguard: error: cannot read tests: Is a directory\n");
+	memset(large, '\n', sizeof(large) - 1);
+	remember(large);
+	RUN(&r, "import", "--from", "squid", policy_path);
+	forget();
+	assert_int_equal(r.status, 2);
+	assert_non_null(strstr(r.err, "policy.yaml: more than 1 MiB\n"));
+	assert_ptr_equal(strchr(r.err, '\n'), r.err + strlen(r.err) - 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -777,6 +800,7 @@ int main(void)
 	        cmocka_unit_test(test_usage),
 	        cmocka_unit_test(test_help),
 	        cmocka_unit_test(test_escapes),
+	        cmocka_unit_test(test_import_unreadable),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

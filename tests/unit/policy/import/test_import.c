@@ -225,6 +225,78 @@ static const struct {
                 "http://a.example/", NARROW},
         {"squid", "acl w dstdomain a.example\ninclude /etc/x\nhttp_access allow w\n", "GET",
                 "http://a.example/", NARROW},
+        {"docker-sbx",
+                "sbx policy allow network aaaaaaaaaaa.c.com\nsbx policy allow network 'a.example , "
+                "b.co'\n",
+                "GET", "https://b.com/", NO},
+        {"docker-sbx",
+                "sbx policy allow network aaaaaaaaaaa.c.com\nsbx policy allow network 'a.example , "
+                "b.co'\n",
+                "GET", "https://b.co/", YES},
+        {"docker-sbx",
+                "sbx policy allow network aaaaaaaaaaa.c.com\nsbx policy allow network 'a.example , "
+                "b.co'\n",
+                "GET", "https://a.example/", YES},
+        {"docker-sbx",
+                "sbx policy allow network aaaaaaaaaaa.c.com\nsbx policy allow network 'a.example , "
+                "b.co'\n",
+                "GET", "https://aaaaaaaaaaa.c.com/", YES},
+        {"squid", "acl w dstdomain a.example\nacl m method\nhttp_access allow m w\n", "GET",
+                "http://a.example/", NO},
+        {"squid", "acl w dstdomain a.example\nacl m method\nhttp_access allow m w\n", "GET",
+                "https://a.example/", NO},
+        {"squid", "acl w dstdomain a.example\nacl e port\nhttp_access allow w e\n", "GET",
+                "http://a.example/", NO},
+        {"squid", "acl w dstdomain a.example\nacl e src\nhttp_access allow w e\n", "GET",
+                "http://a.example/", NO},
+        {"squid", "acl w dstdomain a.example\nacl e dst\nhttp_access allow w e\n", "GET",
+                "http://a.example/", NO},
+        {"squid",
+                "acl w dstdomain a.example\nacl e src\nhttp_access deny !e\nhttp_access allow w\n",
+                "GET", "http://a.example/", NO},
+        {"squid",
+                "acl w dstdomain a.example\nacl CONNECT method\nhttp_access deny "
+                "CONNECT\nhttp_access allow w\n",
+                "GET", "https://a.example/", NO},
+        {"squid",
+                "acl w dstdomain a.example\nacl e dst\nhttp_access deny e\nhttp_access allow w "
+                "!e\n",
+                "GET", "http://a.example/", YES},
+        {"squid",
+                "acl w dstdomain a.example\nacl m method\nacl m method GET\nhttp_access allow m "
+                "w\n",
+                "GET", "http://a.example/", YES},
+        {"squid",
+                "acl w dstdomain a.example\nacl m method\nacl m method GET\nhttp_access allow m "
+                "w\n",
+                "POST", "http://a.example/", NO},
+        {"squid",
+                "acl w dstdomain .a.example\nacl b dstdomain x.a.example\nhttp_access deny "
+                "b\nhttp_access allow w\nacl b dstdomain y.a.example\n",
+                "GET", "http://y.a.example/", NO},
+        {"squid",
+                "acl w dstdomain .a.example\nacl b dstdomain x.a.example\nhttp_access deny "
+                "b\nhttp_access allow w\nacl b dstdomain y.a.example\n",
+                "GET", "http://x.a.example/", NO},
+        {"squid",
+                "acl w dstdomain .a.example\nacl b dstdomain x.a.example\nhttp_access deny "
+                "b\nhttp_access allow w\nacl b dstdomain y.a.example\n",
+                "GET", "http://z.a.example/", YES},
+        {"squid",
+                "acl w dstdomain a.example\nacl p port 80\nhttp_access deny p\nhttp_access allow "
+                "w\nacl p port 443\n",
+                "GET", "https://a.example/", NO},
+        {"squid",
+                "acl w dstdomain a.example\nacl b dstdomain b.example\nhttp_access deny "
+                "b\nhttp_access allow w\nacl b dstdomain -n\n",
+                "GET", "http://a.example/", NARROW},
+        {"squid",
+                "acl w dstdomain a.example\nacl b dstdomain b.example\nhttp_access deny "
+                "b\nhttp_access allow w\ninclude /etc/x\n",
+                "GET", "http://a.example/", NARROW},
+        {"e2b", "{\"allowOut\": [\"::/0\"]}", "GET", "https://[2001:db8::1]/", NARROW},
+        {"e2b", "{\"allowOut\": [\"a.example\"], \"denyOut\": [\"::/0\"]}", "GET",
+                "https://a.example/", YES},
 };
 
 static void test_verdicts(void **state)
@@ -243,6 +315,41 @@ static void test_verdicts(void **state)
 		        !strstr((const char *)buf_bytes(&m.text), "# - line"))
 			fail_msg("%s: %s is narrower, and no comment says so", rows[i].format,
 			        rows[i].url);
+		drop(&m);
+	}
+}
+
+/* Comments say what was left out, and are not there without need. */
+static void test_comments(void **state)
+{
+	static const struct {
+		const char *format, *source, *comment;
+		bool expected;
+	} comments[] = {
+	        {"squid", "acl w dstdomain a.example\nacl m method\nhttp_access allow m w\n",
+	                "# - line 3, column 1: an ACL of this line has no values", true},
+	        {"squid", "acl w dstdomain a.example\nacl e src\nhttp_access deny e w\n",
+	                "# - line 3, column 1: an ACL of this line has no values", true},
+	        {"squid", "acl w dstdomain a.example\nhttp_access allow w localhost\n",
+	                "has no values", false},
+	        {"e2b", "{\"allowOut\": [\"0.0.0.0/0\"]}", "every host cannot be allowed", true},
+	        {"e2b", "{\"allowOut\": [\"::/0\"]}", "every host cannot be allowed", true},
+	        {"e2b", "{\"allowOut\": [\"::/1\"]}", "every host cannot be allowed", false},
+	        {"e2b", "{\"denyOut\": [\"0.0.0.0/0\"]}", "what no list names", false},
+	        {"e2b", "{\"denyOut\": [\"::/0\"]}", "what no list names", false},
+	        {"e2b", "{\"denyOut\": [\"::/1\"]}", "what no list names", true},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(comments) / sizeof(comments[0]); i++) {
+		struct made m;
+
+		import(&m, comments[i].format, comments[i].source);
+		if (!strstr((const char *)buf_bytes(&m.text), comments[i].comment) ==
+		        comments[i].expected)
+			fail_msg("%s: \"%s\" is %s expected in\n%s", comments[i].source,
+			        comments[i].comment, comments[i].expected ? "" : "not",
+			        (const char *)buf_bytes(&m.text));
 		drop(&m);
 	}
 }
@@ -318,6 +425,8 @@ static void test_faults(void **state)
 	        {"squid", "http_access allow\n", "a line is", 1, 1},
 	        {"squid", "http_access permit all\n", "a line is", 1, 1},
 	        {"squid", "http_access allow nowhere\n", "there is no ACL \"nowhere\"", 1, 19},
+	        {"squid", "http_access allow w\nacl w dstdomain a.example\n",
+	                "there is no ACL \"w\"", 1, 19},
 	        {"squid", "acl w dstdomain a..b\nhttp_access allow w\n", "no host", 1, 17},
 	        {"squid", "acl w dstdomain \"x\nhttp_access allow w\n", "a quote", 1, 17},
 	};
@@ -394,6 +503,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(test_verdicts),
+	        cmocka_unit_test(test_comments),
 	        cmocka_unit_test(test_secrets),
 	        cmocka_unit_test(test_faults),
 	        cmocka_unit_test(test_bounds),
