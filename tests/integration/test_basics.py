@@ -632,8 +632,9 @@ class Signals(Case):
     def test_forwarded(self):
         for name in ("TERM", "HUP", "INT", "QUIT", "USR1", "USR2"):
             with self.subTest(signal=name):
+                # Python runs a handler between two steps of its own: one long sleep that has just begun would end first.
                 p = self.start(support.PYTHON, "-c", f"import os, signal, time\nsignal.signal(signal.SIG{name}, lambda *_: os._exit(11))\n"
-                               "print('ready', flush=True)\ntime.sleep(1000)")
+                               "print('ready', flush=True)\nwhile True: time.sleep(0.1)")
                 p.send_signal(getattr(signal, "SIG" + name))
                 self.assertEqual(p.wait(10 * SLOW), 11)
 
