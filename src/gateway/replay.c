@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Remembers which signatures of callbacks were used, by the SHA-256 of what is signed, until
- * they expire. An expired one is refused. If there is no room for another one, its callback is refused. Each gateway process
- * remembers only the signatures that it has taken itself.
+ * they expire. An expired one is refused. If there is no room for another one, its callback is
+ * refused. Each gateway process remembers only the signatures that it has taken itself.
  */
 #include <stdlib.h>
 
