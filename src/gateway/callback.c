@@ -59,6 +59,16 @@ static const char *read_claims(struct visitor *c, const struct signed_claims *cl
 	return NULL;
 }
 
+/* Hashes what a verified JWT signs, without its signature: of ECDSA both s and -s are valid.
+ * Returns 0 or -errno. */
+static int hash_signed(struct gateway *g, struct slice jwt, uint8_t out[MESSAGE_TOKEN_HASH_BYTES])
+{
+	const char *dot = memrchr(jwt.p, '.', jwt.n);
+	const struct slice covered = slice_of(jwt.p, dot ? (size_t)(dot - jwt.p) : jwt.n);
+
+	return digest_sha256(&g->digest, &covered, 1, out);
+}
+
 static bool is_signed(struct visitor *c, struct slice signature)
 {
 	struct gateway *g = c->gateway;
@@ -71,11 +81,7 @@ static bool is_signed(struct visitor *c, struct slice signature)
 		why = read_claims(c, &claims);
 		signed_claims_fini(&claims);
 	}
-	/* Only what is signed: one claim may have several valid signatures (ECDSA: s and -s). */
-	signature.n = signature.n ? (size_t)((const char *)memrchr(signature.p, '.', signature.n) -
-	                                    signature.p)
-	                          : 0;
-	if (!why && digest_sha256(&g->digest, &signature, 1, c->shown) != 0)
+	if (!why && hash_signed(g, signature, c->shown) != 0)
 		why = "it cannot be hashed";
 	if (why)
 		log_info(
