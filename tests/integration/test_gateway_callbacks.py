@@ -386,7 +386,8 @@ class LangSmith(CallbackCase):
                "letters": self.sign(body, body_sha256="x" * 64), "another url": self.sign(body, aud=[URL + "/"]), "another issuer": self.sign(body, iss="https://x"),
                "a user": self.sign(body, sub="user-123"), "no subject": self.sign(body, sub=None), "expired": self.sign(body, exp=now - 1),
                "too long": self.sign(body, exp=now + 7200), "no end": self.sign(body, exp=None), "ahead": self.sign(body, nbf=now + 300),
-               "cut": good[:-2], "changed": good[:-6] + ("A" if good[-6] != "A" else "B") + good[-5:], "garbage": "a.b.c", "long": "x" * 9000}
+               "cut": good[:-2], "changed": good[:-6] + ("A" if good[-6] != "A" else "B") + good[-5:], "garbage": "a.b.c", "long": "x" * 9000,
+               "no dot": "x" * 200, "a dot": ".", "one dot": good.rpartition(".")[0], "claims alone": good.split(".")[1]}
         with concurrent.futures.ThreadPoolExecutor(len(bad)) as pool:  # each from an address of its own: many wrong ones of one are slowed
             answers = pool.map(lambda i, signature: self.post(body, signature, source=f"127.0.1.{i + 1}"), range(len(bad)), bad.values())
             for why, answer in zip(bad, answers, strict=True):

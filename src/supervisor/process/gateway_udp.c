@@ -13,6 +13,8 @@
 #include "supervisor/supervisor.h"
 #include "vethguard/base/hash.h"
 
+#define BIND_TRIES_MAX (2 * GATEWAY_UDP_SOCKETS_MAX) /* a worker asks, and the supervisor waits */
+
 static bool is_unspecified(const struct ip *address)
 {
 	return ip_classify(address) == IP_UNSPECIFIED;
@@ -53,7 +55,7 @@ static int bind_somewhere(const struct gateway_life *life, int fd, const struct 
 	if (!first)
 		return bind_to(fd, at, 0);
 	random_bytes(&begin, sizeof(begin));
-	for (uint32_t i = 0; i < count && rc == -EADDRINUSE; i++)
+	for (uint32_t i = 0; i < count && i < BIND_TRIES_MAX && rc == -EADDRINUSE; i++)
 		rc = bind_to(fd, at, (uint16_t)(first + (begin % count + i) % count));
 	return rc;
 }
