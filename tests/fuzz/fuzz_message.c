@@ -52,6 +52,9 @@ TRY(keeper_credentials)
 TRY(token_start)
 TRY(token_sign)
 TRY(token_signature)
+TRY(quota_start)
+TRY(quota_budgets)
+TRY(quota_end)
 TRY(recorder_start)
 TRY(recorder_sandbox)
 TRY(recorder_ring)
@@ -143,6 +146,10 @@ static void (*const tries[])(
         [MESSAGE_TOKEN_START] = try_token_start,
         [MESSAGE_TOKEN_SIGN] = try_token_sign,
         [MESSAGE_TOKEN_SIGNATURE] = try_token_signature,
+        [MESSAGE_QUOTA_START] = try_quota_start,
+        [MESSAGE_QUOTA_BUDGETS] = try_quota_budgets,
+        [MESSAGE_QUOTA_END] = try_quota_end,
+        [MESSAGE_QUOTA_SAYS] = try_text,
         [MESSAGE_RECORDER_START] = try_recorder_start,
         [MESSAGE_RECORDER_SANDBOX] = try_recorder_sandbox,
         [MESSAGE_RECORDER_RING] = try_recorder_ring,

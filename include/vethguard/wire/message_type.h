@@ -225,6 +225,12 @@ enum message_type {
 	                                  rule; the id is that of the request's event */
 	MESSAGE_WORKER_PROPOSED = 108, /* supervisor -> worker, also before START: struct message_worker_proposed: what
 	                                  has become of the proposal with this id */
+	/* supervisor <-> vethguard-quota: budgets that several hosts share */
+	MESSAGE_QUOTA_START = 109,   /* struct message_quota_start + fds as there */
+	MESSAGE_QUOTA_BUDGETS = 110, /* struct message_quota_budgets + fd: a memory of quotas */
+	MESSAGE_QUOTA_END = 111,     /* struct message_quota_end: nobody uses that memory any more */
+	MESSAGE_QUOTA_SAYS = 112,    /* vethguard-quota -> supervisor: struct message_text. Empty: the server answers;
+	                                otherwise why it does not */
 	MESSAGE_TYPE_COUNT
 };
 /* "WORKER_START", for logs; "?" if type is not a message. */

@@ -64,6 +64,7 @@ static void check_config(struct daemon *d)
 	d->watch_policies = config->watch;
 	d->supervisor.ca_life.config = config->ca;
 	d->attachments.ask = config->ask;
+	d->supervisor.quota.config = config->quota;
 	if (config_gateway_copy(&d->supervisor.gateway.config, &config->gateway) != 0)
 		die(STATUS_FAILED, "no memory");
 	if (bundles_configure(all, config) != 0)
@@ -142,6 +143,7 @@ static void on_recovered(struct attachments *all)
 	if (takeover_is_active(&d->takeover))
 		return;
 	gateway_open(sv);
+	quota_open(sv);
 	bundles_poll(all);
 	supervisor_roles_ready(sv);
 }
