@@ -27,6 +27,8 @@ static const char *rewrite(
 		for (size_t i = 0; i < STS_KEY_COUNT; i++)
 			if (xml->keys[i].p >= rest.p && (!next || xml->keys[i].p < next->p))
 				next = &xml->keys[i];
+		if (!next) /* two of them overlap */
+			return keys_text;
 		if (buf_append(&s->sent, rest.p, (size_t)(next->p - rest.p)) < 0 ||
 		        jar_write_text(&s->sent, token) < 0)
 			return sealing_too_large;
