@@ -7,7 +7,7 @@
  * peer besides the owner's key: a session never vouches for another name.
  */
 #include "tls/elsewhere.h"
-#include "tls/record.h"
+#include "tls/record/record.h"
 #include "tls/session.h"
 
 #include <openssl/err.h>

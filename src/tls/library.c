@@ -13,7 +13,7 @@
  */
 #include "tls/private.h"
 #include "tls/elsewhere.h"
-#include "tls/secrets.h"
+#include "tls/record/secrets.h"
 
 #include <openssl/core_dispatch.h>
 #include <openssl/crypto.h>

@@ -8,7 +8,7 @@
  * once: no error of one connection shows up in another.
  */
 #include "tls/elsewhere.h"
-#include "tls/record.h"
+#include "tls/record/record.h"
 #include "tls/session.h"
 
 #include <errno.h>

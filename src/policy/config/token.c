@@ -10,7 +10,7 @@
  *     clients: {module: /usr/lib/softhsm/libsofthsm2.so, pin: "file:/etc/vethguard/clients.pin"}
  */
 #include "policy/config/read.h"
-#include "policy/load/source.h"
+#include "policy/credentials/source.h"
 
 #include <stdlib.h>
 
