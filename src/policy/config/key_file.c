@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "policy/config/read.h"
-#include "policy/load/source.h"
+#include "policy/credentials/source.h"
 
 void config_read_key_file(
         struct tree *tree, const struct tree_node *node, const char *what, char out[PATH_MAX])
