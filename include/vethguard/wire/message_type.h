@@ -190,7 +190,7 @@ enum message_type {
 	MESSAGE_GATEWAY_ENTERED = 88, /* the reply: struct message_gateway_entered + fd if entered */
 	MESSAGE_GATEWAY_GUESSES = 89, /* gateway -> supervisor: struct message_gateway_guesses */
 	MESSAGE_GATEWAY_HOLD = 90,    /* no body: accept nothing until RESUME; new connections wait in the backlog. The
-	                                 gateway starts in this state */
+	                                 gateway starts in this state. The reply: HELD */
 	MESSAGE_GATEWAY_RESUME = 91,  /* no body */
 
 	/* supervisor -> worker, continued */
@@ -225,6 +225,9 @@ enum message_type {
 	                                  rule; the id is that of the request's event */
 	MESSAGE_WORKER_PROPOSED = 108, /* supervisor -> worker, also before START: struct message_worker_proposed: what
 	                                  has become of the proposal with this id */
+	/* supervisor <-> gateway, continued */
+	MESSAGE_GATEWAY_HELD = 109, /* the reply to HOLD, no body, unless RESUME comes before: each connection that was
+	                               accepted has its worker, or has ended */
 	MESSAGE_TYPE_COUNT
 };
 /* "WORKER_START", for logs; "?" if type is not a message. */
