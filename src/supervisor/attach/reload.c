@@ -12,6 +12,7 @@
 #include "vethguard/base/buf.h"
 #include "vethguard/base/log.h"
 #include "supervisor/attach/attachment.h"
+#include "supervisor/recover/recover.h"
 
 static void refuse_file(attach_done done, void *context, struct attachment *a,
         enum attach_status status, const char *diagnostics)
