@@ -36,7 +36,8 @@
 #define GATEWAY_ENTERS_PER_S 2000   /* bound on connections passed to workers, of all sessions */
 #define GATEWAY_WRONG_SIGNATURES_PER_S 1000 /* bound for all addresses; one costs some 100 us */
 #define GATEWAY_ASKS_PER_S 500              /* bound on questions about signed tokens */
-#define GATEWAY_CALLBACK_BYTES (16u << 20)  /* of bodies of callbacks that are being received */
+#define GATEWAY_CALLBACK_BYTES \
+	(16u << 20) /* of bodies of callbacks that their workers do not have yet */
 #define GATEWAY_USED_SIGNATURES_MAX                                                           \
 	65536                         /* of callbacks, which are remembered until they expire \
 	                               */
@@ -208,7 +209,7 @@ struct gateway {
 	struct signers signers, coming; /* coming: until all are there */
 	struct token *tokens;           /* hash table */
 	struct used_signature *used;    /* hash table, the oldest first */
-	size_t callback_bytes;          /* room for bodies that are being received */
+	size_t callback_bytes;          /* bodies of callbacks that their workers do not have yet */
 	struct address *addresses;
 	struct receiver receivers[CONFIG_GATEWAY_LISTENERS_MAX];
 	size_t receiver_count;
@@ -228,7 +229,9 @@ struct gateway {
 	uint8_t *frames; /* GATEWAY_PLAIN_MAX bytes: frames of HTTP/2 that are read, or sent */
 	struct buf tx;   /* bytes that TLS has written, until they are sent */
 	bool held;
-	int status; /* exit status */
+	uint64_t hold_id; /* of the HOLD that waits for HELD; 0: none does */
+	size_t arriving;  /* visitors that were accepted and have no worker yet */
+	int status;       /* exit status */
 };
 
 #endif

@@ -170,7 +170,11 @@ static int hold(struct gateway *g, struct ipc_message *m, bool held)
 	if (!reader_done(&m->body) || m->fd_count)
 		return -EBADMSG;
 	g->held = held;
+	g->hold_id = held ? m->head.id : 0;
 	receivers_resume(g);
+	if (held)
+		http2_refuse_all(g);
+	visitors_tell_held(g);
 	return 0;
 }
 

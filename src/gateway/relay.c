@@ -120,7 +120,11 @@ static bool pump_in(struct visitor *c, bool *more)
 	struct slice input;
 
 	*more = false;
-	if (!back_flush(b) || (c->carry != CARRY_TUNNEL && !pass_requests(c)))
+	if (!back_flush(b))
+		return false;
+	if (!b->unsent.len)
+		visitor_forget_body(c);
+	if (c->carry != CARRY_TUNNEL && !pass_requests(c))
 		return false;
 	for (unsigned i = 0; !b->unsent.len && !c->front_over && c->state == VISITOR_RELAY; i++) {
 		if (i == TURN_CHUNKS)

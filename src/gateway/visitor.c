@@ -32,11 +32,40 @@ static const char *const state_names[] = {
 _Static_assert(
         sizeof(state_names) / sizeof(state_names[0]) == VISITOR_STATE_COUNT, "a name per state");
 
+/* A visitor that waits for a worker, or may do so after the client's next bytes. */
+static const bool is_arriving[VISITOR_STATE_COUNT] = {[VISITOR_BALANCED] = true,
+        [VISITOR_FIRST] = true,
+        [VISITOR_HELLO] = true,
+        [VISITOR_HEAD] = true,
+        [VISITOR_BODY] = true,
+        [VISITOR_GREETING] = true,
+        [VISITOR_LOGIN] = true,
+        [VISITOR_ASKING] = true,
+        [VISITOR_ENTERING] = true,
+        [VISITOR_TURNING] = true};
+
+void visitors_tell_held(struct gateway *g)
+{
+	uint8_t message[64];
+
+	if (!g->hold_id || g->arriving)
+		return;
+	ipc_send(&g->supervisor, message,
+	        message_empty(message, sizeof(message), MESSAGE_GATEWAY_HELD, g->hold_id), NULL, 0);
+	g->hold_id = 0;
+}
+
 void visitor_enter(struct visitor *c, enum visitor_state state)
 {
+	struct gateway *g = c->gateway;
+
 	log_debug(
 	        "visitor :%u: %s -> %s", c->source_port, state_names[c->state], state_names[state]);
 	c->state = state;
+	g->arriving += is_arriving[state];
+	g->arriving -= c->arriving;
+	c->arriving = is_arriving[state];
+	visitors_tell_held(g);
 }
 
 static void on_deferred_free(struct loop_task *task)
@@ -272,6 +301,11 @@ bool visitor_begin_anew(struct visitor *c)
 	return true;
 }
 
+void visitor_init_in(struct buf *in)
+{
+	buf_init_secret(in, GATEWAY_PLAIN_MAX + 2 * GATEWAY_FIRST);
+}
+
 /* Returns NULL without memory, or if the address may have no more connections without a proof. */
 static struct visitor *visitor_new(
         struct gateway *g, const struct ip *source, uint16_t port, bool balanced)
@@ -285,13 +319,14 @@ static struct visitor *visitor_new(
 	c->source_port = port;
 	visitor_enter(c, balanced ? VISITOR_BALANCED : VISITOR_FIRST);
 	if (!visitor_begin_anew(c)) {
+		visitor_enter(c, VISITOR_CLOSED);
 		free(c);
 		return NULL;
 	}
 	c->front.fd = c->back.fd = -1;
 	c->wake.run = on_wake;
 	c->deferred_free.run = on_deferred_free;
-	buf_init_secret(&c->in, GATEWAY_PLAIN_MAX + 2 * GATEWAY_FIRST);
+	visitor_init_in(&c->in);
 	buf_init(&c->back.unsent, 2 * GATEWAY_CHUNK);
 	return c;
 }

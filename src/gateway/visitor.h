@@ -85,6 +85,7 @@ struct visitor {
 	struct back back;
 	struct http2 *http2; /* HTTP2: the connection */
 	enum visitor_state state;
+	bool arriving; /* in gateway.arriving */
 	struct loop_deadline deadline;
 	struct loop_task wake, deferred_free;
 	struct list place; /* in gateway.unproved, until the proof */
@@ -105,7 +106,7 @@ struct visitor {
 	bool balanced; /* it came by a load balancer, which passes no datagrams on */
 	bool socks;
 	bool callback; /* on a listener for questions of other proxies */
-	size_t body_n; /* BODY: the body's length */
+	size_t body_n; /* of a callback: the body's length, until its worker has the request */
 	uint8_t signed_hash[MESSAGE_TOKEN_HASH_BYTES]; /* BODY: the SHA-256 that was signed */
 	int64_t signed_until_ms;                       /* BODY: when its signature expires */
 	bool transparent;       /* on a listener for transparent TLS: its address is its proof */
@@ -136,6 +137,8 @@ void visitor_on_deadline(struct loop_deadline *deadline);
 bool visitor_ask(struct visitor *c);
 /* Ends all connections. */
 void visitors_close(struct gateway *g);
+/* Answers the HOLD if no visitor is arriving any more. */
+void visitors_tell_held(struct gateway *g);
 
 /* --- its parts --- */
 
@@ -146,6 +149,8 @@ bool http2_open(struct visitor *c);
 /* Closes the streams of the connection. */
 void http2_close(struct visitor *c);
 void http2_close_all(struct gateway *g);
+/* Takes no further streams: clients open them on connections of their own. */
+void http2_refuse_all(struct gateway *g);
 /* http2.c: a handler, as those below. */
 bool visitor_http2(struct visitor *c);
 void visitor_http2_on_deadline(struct visitor *c);
@@ -209,6 +214,8 @@ bool visitor_next_question(struct visitor *c, const struct proxy_head *head);
 bool visitor_body(struct visitor *c);
 /* Gives back the room of GATEWAY_CALLBACK_BYTES that c's body takes. */
 void visitor_forget_body(struct visitor *c);
+/* visitor.c. Makes an empty buffer for received bytes that cannot be used yet. */
+void visitor_init_in(struct buf *in);
 /* The result for the next head on a kept connection. */
 enum next_request {
 	NEXT_SENT, /* it is in c->back.unsent */

@@ -190,7 +190,7 @@ enum message_type {
 	MESSAGE_GATEWAY_ENTERED = 88, /* the reply: struct message_gateway_entered + fd if entered */
 	MESSAGE_GATEWAY_GUESSES = 89, /* gateway -> supervisor: struct message_gateway_guesses */
 	MESSAGE_GATEWAY_HOLD = 90,    /* no body: accept nothing until RESUME; new connections wait in the backlog. The
-	                                 gateway starts in this state */
+	                                 gateway starts in this state. The reply: HELD */
 	MESSAGE_GATEWAY_RESUME = 91,  /* no body */
 
 	/* supervisor -> worker, continued */
@@ -234,6 +234,9 @@ enum message_type {
 	                                    that token's process; a later one replaces it */
 	MESSAGE_KEEPER_KEY_TOKEN_LATE = 113, /* keeper -> supervisor: struct message_key_token: the token's process has
 	                                        to end, and why */
+	/* supervisor <-> gateway, continued */
+	MESSAGE_GATEWAY_HELD = 114, /* the reply to HOLD, no body, unless RESUME comes before: each connection that was
+	                               accepted has its worker, or has ended */
 	MESSAGE_TYPE_COUNT
 };
 /* "WORKER_START", for logs; "?" if type is not a message. */

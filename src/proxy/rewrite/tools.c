@@ -53,24 +53,11 @@ enum answer_type { ANSWER_OTHER, ANSWER_JSON, ANSWER_EVENTS };
 
 static enum answer_type type_of(const struct http_fields *fields)
 {
-	enum answer_type found = ANSWER_OTHER;
-	unsigned count = 0;
+	const struct slice type = content_type_of(fields);
 
-	for (size_t i = 0; i < fields->count; i++) {
-		const struct http_field *f = &fields->items[i];
-		ptrdiff_t semicolon = slice_find_byte(f->value, ';');
-		struct slice type = slice_trim(
-		        slice_of(f->value.p, semicolon < 0 ? f->value.n : (size_t)semicolon));
-
-		if (!http_names_alike(f->name, SLICE("content-type")))
-			continue;
-		if (slice_equals_ignoring_case(type, SLICE("application/json")))
-			found = ANSWER_JSON;
-		else if (slice_equals_ignoring_case(type, SLICE("text/event-stream")))
-			found = ANSWER_EVENTS;
-		count++;
-	}
-	return count == 1 ? found : ANSWER_OTHER;
+	return slice_equals_ignoring_case(type, SLICE("application/json"))    ? ANSWER_JSON
+	       : slice_equals_ignoring_case(type, SLICE("text/event-stream")) ? ANSWER_EVENTS
+	                                                                      : ANSWER_OTHER;
 }
 
 /* True if the answer may be neither JSON nor events. A successful answer to a POST may not: clients

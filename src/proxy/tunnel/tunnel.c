@@ -200,7 +200,7 @@ static void grant_first(struct tunnel *t)
 		return;
 	if (t->owner->grant(t->context, true, n, &why) < n)
 		tunnel_stop(t, TUNNEL_LIMITED,
-		        why ? why : "a limit lets not all of the first bytes pass");
+		        why ? why : "a limit does not let all of the first bytes pass");
 	if (t->state == TUNNEL_LIMITED)
 		buf_fini(&t->halves[0].pending);
 }

@@ -256,6 +256,8 @@ void gate_unwatch(struct gate *gate);
  * gate_remove() ends it. */
 int gate_hold(struct gate *gate, struct gate_host *host,
         void (*on_change)(struct gate *gate, int result));
+/* Ends gate_hold() before gate_adopt(); the rules stay. Allowed on any gate that is not open. */
+void gate_release(struct gate *gate);
 
 /* Returns what the fence has dropped so far; zeros if that cannot be read. */
 struct fence_counters gate_dropped(const struct gate *gate);
