@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `vethguard policy` in a test: runs it, keeps what it prints, and has a policy in a folder of its
  * own. */
-#ifndef VETHGUARD_TESTS_UNIT_POLICY_COMMANDS_TEST_H
-#define VETHGUARD_TESTS_UNIT_POLICY_COMMANDS_TEST_H
+#ifndef VETHGUARD_TESTS_UNIT_CLI_POLICY_COMMANDS_TEST_H
+#define VETHGUARD_TESTS_UNIT_CLI_POLICY_COMMANDS_TEST_H
 
 #include <stdio.h>
 #include <stdlib.h>

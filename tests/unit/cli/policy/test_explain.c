@@ -11,7 +11,7 @@
 
 #include "commands_test.h"
 
-#define EXPLAINED "tests/unit/policy/explain/wide.yaml"
+#define EXPLAINED "tests/unit/cli/policy/explain/wide.yaml"
 
 static void test_explain(void **state)
 {
