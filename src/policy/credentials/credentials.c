@@ -133,8 +133,8 @@ static void load_credential(struct loader *l, struct load_file *file, const stru
 {
 	static const char *const known[] = {"source", "inject", "header", "prefix", "query",
 	        "headers", "cookie", "username", "region", "service", "sign", "encoding",
-	        "secret-encoding", "in", "realm", "repositories", "actions", "require", "env",
-	        "placeholder", "placeholder-length", "ttl", "timeout", NULL};
+	        "secret-encoding", "in", "realm", "repositories", "actions", "key", "require",
+	        "env", "placeholder", "placeholder-length", "ttl", "timeout", NULL};
 	struct model_credential credential = {.mark = mark_of(&file->tree, item->key)};
 	struct tree *tree = &file->tree;
 	bool added;

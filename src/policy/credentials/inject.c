@@ -6,9 +6,11 @@
 #include <stdio.h>
 
 #include "policy/credentials/source.h"
+#include "vethguard/wire/pkcs11_uri.h"
 
 #define FIELD_MAX 64
 #define USERNAME_MAX 256
+#define TOKEN_LABEL_MAX 32 /* CK_TOKEN_INFO */
 
 #define INJECTS                                                                                \
 	"bearer, basic, header, query, cookie, sigv4, hmac, placeholder, client-certificate, " \
@@ -190,7 +192,8 @@ static void check_belonging(
 	        {"secret-encoding", POLICY_INJECT_HMAC}, {"in", POLICY_INJECT_PLACEHOLDER},
 	        {"realm", POLICY_INJECT_DOCKER_REGISTRY},
 	        {"repositories", POLICY_INJECT_DOCKER_REGISTRY},
-	        {"actions", POLICY_INJECT_DOCKER_REGISTRY}};
+	        {"actions", POLICY_INJECT_DOCKER_REGISTRY},
+	        {"key", POLICY_INJECT_CLIENT_CERTIFICATE}};
 	bool header = inject == POLICY_INJECT_HEADER && tree_get(map, "headers");
 
 	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
@@ -207,6 +210,33 @@ static void check_belonging(
 			tree_error(tree, node, "%s needs inject: %s, but inject is %s", keys[i].key,
 			        injects[keys[i].inject], injects[inject]);
 	}
+}
+
+/* Reads where the key of a client's certificate is: in a token. Without it, the value holds it. */
+static void take_key(struct tree *tree, const struct tree_node *map, struct policy_credential *out)
+{
+	const struct tree_node *node = tree_get(map, "key");
+	struct pkcs11_uri uri;
+	const char *why;
+
+	if (!node || !tree_text(tree, node, "key", PKCS11_URI_MAX, &out->field))
+		return;
+	if (!slice_starts_with(out->field, SLICE("pkcs11:"))) {
+		tree_error(tree, node,
+		        "key must be the pkcs11: URI (RFC 7512) of a key in a token; a key in a "
+		        "file belongs into the source, behind the certificate");
+		return;
+	}
+	why = pkcs11_uri_parse(out->field, &uri);
+	if (why)
+		tree_error(tree, node, "key: this pkcs11: URI (RFC 7512) cannot be used: %s", why);
+	else if (!uri.values[PKCS11_TOKEN].given)
+		tree_error(tree, node,
+		        "key: the URI has to name the token by its label (token=LABEL), as tokens "
+		        "of the configuration does");
+	else if (uri.values[PKCS11_TOKEN].n > TOKEN_LABEL_MAX)
+		tree_error(
+		        tree, node, "key: a token's label has at most %d bytes", TOKEN_LABEL_MAX);
 }
 
 void load_inject(struct tree *tree, const struct tree_node *map, struct policy_credential *out)
@@ -239,6 +269,8 @@ void load_inject(struct tree *tree, const struct tree_node *map, struct policy_c
 		take_username(tree, map, out);
 	else if (out->inject == POLICY_INJECT_SIGV4)
 		take_scope(tree, map, out);
+	else if (out->inject == POLICY_INJECT_CLIENT_CERTIFICATE)
+		take_key(tree, map, out);
 	else if (out->inject == POLICY_INJECT_POSTGRES)
 		take_role(tree, map, out);
 	else if (out->inject == POLICY_INJECT_DOCKER_REGISTRY) {

@@ -141,6 +141,7 @@ char *attachments_config_objection(struct attachments *all, struct config *to)
 		text = text_of(diags);
 	else if (!to) {
 		ca_configure(all->supervisor, &config->ca);
+		key_tokens_configure(all->supervisor, config);
 		if (bundles_configure(all, config) != 0)
 			log_error("bundles: no memory");
 		gateway_configure(all->supervisor, &config->gateway);

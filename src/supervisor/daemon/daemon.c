@@ -64,6 +64,7 @@ static void check_config(struct daemon *d)
 		snprintf(all->audit_path, sizeof(all->audit_path), "%s", config->audit_file);
 	d->watch_policies = config->watch;
 	d->supervisor.ca_life.config = config->ca;
+	key_tokens_keep(&d->supervisor, config);
 	d->attachments.ask = config->ask;
 	if (config_gateway_copy(&d->supervisor.gateway.config, &config->gateway) != 0)
 		die(STATUS_FAILED, "no memory");

@@ -160,6 +160,20 @@ static int put_request_line(const struct proxy_head *head, const struct base_url
 	return rc;
 }
 
+/* True for fields that may hold a URL with the token: Referer, and what Vercel's proxy adds to a
+ * request that it forwards, of which the URL is the audience of a signed token. */
+static bool may_hold_the_token(struct slice name)
+{
+	static const char *const names[] = {"referer", "vercel-sandbox-oidc-token",
+	        "vercel-forwarded-host", "vercel-forwarded-scheme", "vercel-forwarded-port",
+	        "vercel-forwarded-path"};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+		if (slice_equals_ignoring_case(name, slice_from_string(names[i])))
+			return true;
+	return false;
+}
+
 int base_url_write(const uint8_t *p, const struct proxy_head *head, const struct base_url *url,
         struct slice without, struct buf *out)
 {
@@ -172,7 +186,7 @@ int base_url_write(const uint8_t *p, const struct proxy_head *head, const struct
 		if (slice_equals_ignoring_case(name, SLICE("host")) ||
 		        slice_equals_ignoring_case(name, SLICE("proxy-authorization")) ||
 		        (without.n && slice_equals_ignoring_case(name, without)) ||
-		        (url->token.n && slice_equals_ignoring_case(name, SLICE("referer"))))
+		        (url->token.n && may_hold_the_token(name)))
 			continue;
 		rc = buf_append_slice(out, line);
 	}

@@ -87,6 +87,7 @@ static void keeper_sandbox_fields(struct codec *c, struct message_keeper_sandbox
 		m->credentials[i].timeout_ms = codec_u32(c, m->credentials[i].timeout_ms);
 		m->credentials[i].revoked = codec_bool(c, m->credentials[i].revoked);
 		m->credentials[i].sealed = codec_bool(c, m->credentials[i].sealed);
+		m->credentials[i].key = codec_string(c, m->credentials[i].key, 0, PKCS11_URI_MAX);
 	}
 }
 CODEC_PAIR(keeper_sandbox)
@@ -351,6 +352,11 @@ static const char *const type_names[] = {
         [MESSAGE_WORKER_ASSOCIATE_END] = "WORKER_ASSOCIATE_END",
         [MESSAGE_WORKER_PROPOSAL] = "WORKER_PROPOSAL",
         [MESSAGE_WORKER_PROPOSED] = "WORKER_PROPOSED",
+        [MESSAGE_CREDENTIAL_SIGN] = "CREDENTIAL_SIGN",
+        [MESSAGE_CREDENTIAL_SIGNED] = "CREDENTIAL_SIGNED",
+        [MESSAGE_TOKEN_KEY_SIGN] = "TOKEN_KEY_SIGN",
+        [MESSAGE_KEEPER_KEY_TOKEN] = "KEEPER_KEY_TOKEN",
+        [MESSAGE_KEEPER_KEY_TOKEN_LATE] = "KEEPER_KEY_TOKEN_LATE",
 };
 _Static_assert(
         sizeof(type_names) / sizeof(type_names[0]) == MESSAGE_TYPE_COUNT, "a name per message");

@@ -14,6 +14,18 @@ static void credential_ask_fields(struct codec *c, struct message_credential_ask
 }
 CODEC_PAIR(credential_ask)
 
+static void credential_sign_fields(struct codec *c, struct message_credential_sign *m)
+{
+	m->credential = codec_upto(c, m->credential, POLICY_CREDENTIALS_MAX - 1);
+	m->generation = codec_u64(c, m->generation);
+	m->scheme = codec_u16(c, m->scheme);
+	m->digest = codec_bytes(c, m->digest, 1, MESSAGE_SCHEME_DIGEST_MAX);
+	if (m->scheme == MESSAGE_SCHEME_ANY ||
+	        m->digest.n != message_scheme_digest_bytes(m->scheme))
+		codec_fail(c, -EBADMSG);
+}
+CODEC_PAIR(credential_sign)
+
 static void credential_seal_fields(struct codec *c, struct message_credential_seal *m)
 {
 	m->name = codec_string(c, m->name, 1, MESSAGE_NAME_MAX);

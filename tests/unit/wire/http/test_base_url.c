@@ -118,6 +118,13 @@ static void test_writing(void **state)
 	        NULL, "",
 	        "GET https://a.example/x?y HTTP/1.1\r\nHost: a.example\r\nAuthorization: Bearer "
 	        "key\r\nX: y\r\n\r\n");
+	writes("GET /s/t/https/a.example/ HTTP/1.1\r\nVercel-Sandbox-OIDC-Token: e.y.J\r\n"
+	       "vercel-forwarded-host: a.example\r\nvercel-forwarded-scheme: https\r\n"
+	       "vercel-forwarded-port: 443\r\nvercel-forwarded-path: /\r\n"
+	       "vercel-sandbox-oidc-tokens: x\r\nx-vercel-id: y\r\n\r\n",
+	        NULL, "",
+	        "GET https://a.example/ HTTP/1.1\r\nHost: a.example\r\n"
+	        "vercel-sandbox-oidc-tokens: x\r\nx-vercel-id: y\r\n\r\n");
 	writes("POST /s/t/http/a.example:81/ HTTP/1.0\r\nContent-Length: 3\r\n\r\n", NULL, "",
 	        "POST http://a.example:81/ HTTP/1.0\r\nHost: a.example:81\r\nContent-Length: "
 	        "3\r\nConnection: close\r\n\r\n");

@@ -145,6 +145,14 @@ static void keeper(void **state)
 	m.credentials[1].name = SLICE("npm");
 	m.credential_count = POLICY_CREDENTIALS_MAX + 1;
 	REFUSES_TO_ENCODE(keeper_sandbox, &m);
+	m.credential_count = POLICY_CREDENTIALS_MAX;
+	for (size_t i = 0; i < POLICY_CREDENTIALS_MAX; i++) {
+		m.credentials[i].name = longer(MESSAGE_NAME_MAX);
+		m.credentials[i].key = longer(PKCS11_URI_MAX);
+	}
+	ROUNDTRIP(keeper_sandbox, &m, NOTHING);
+	m.credentials[5].key = longer(PKCS11_URI_MAX + 1);
+	REFUSES_TO_ENCODE(keeper_sandbox, &m);
 	ROUNDTRIP(keeper_root, &root, NOTHING);
 	root.ca = longer(MESSAGE_FINGERPRINT_BYTES + 1);
 	REFUSES_TO_ENCODE(keeper_root, &root);
@@ -203,6 +211,58 @@ static void token(void **state)
 	ROUNDTRIP(keeper_ca_ask, &ask, NOTHING);
 	ask.configured |= MESSAGE_CA_KEY_FILE;
 	REFUSES_TO_ENCODE(keeper_ca_ask, &ask);
+}
+
+static void key_tokens(void **state)
+{
+	static const uint16_t unknown[] = {0x0402, 0x0201, 0x0807, 0x0809, 0xffff};
+	struct message_token_key_sign m = {.uri = SLICE("pkcs11:token=a;object=b")};
+	struct message_credential_sign sign = {.credential = 3, .generation = 4};
+	struct message_key_token token = {SLICE("clients"), SLICE("")};
+
+	(void)state;
+	for (unsigned scheme = 0; scheme <= UINT16_MAX; scheme++) {
+		size_t n = message_scheme_digest_bytes((uint16_t)scheme);
+
+		if (n == 0)
+			continue;
+		m.scheme = sign.scheme = (uint16_t)scheme;
+		m.digest = sign.digest = longer(n);
+		ROUNDTRIP(token_key_sign, &m, NOTHING);
+		if (scheme != MESSAGE_SCHEME_ANY)
+			ROUNDTRIP(credential_sign, &sign, NOTHING);
+		m.digest = sign.digest = longer(n - 1);
+		REFUSES_TO_ENCODE(token_key_sign, &m);
+		REFUSES_TO_ENCODE(credential_sign, &sign);
+		m.digest = sign.digest = longer(n + 1);
+		REFUSES_TO_ENCODE(token_key_sign, &m);
+		REFUSES_TO_ENCODE(credential_sign, &sign);
+	}
+	for (size_t i = 0; i < sizeof(unknown) / sizeof(unknown[0]); i++) {
+		m.scheme = sign.scheme = unknown[i];
+		m.digest = sign.digest = longer(32);
+		REFUSES_TO_ENCODE(token_key_sign, &m);
+		REFUSES_TO_ENCODE(credential_sign, &sign);
+	}
+	sign.scheme = MESSAGE_SCHEME_ANY; /* no worker needs a trial */
+	REFUSES_TO_ENCODE(credential_sign, &sign);
+	sign.scheme = m.scheme = MESSAGE_SCHEME_PSS_SHA256;
+	sign.credential = POLICY_CREDENTIALS_MAX;
+	REFUSES_TO_ENCODE(credential_sign, &sign);
+	m.uri = SLICE("");
+	REFUSES_TO_ENCODE(token_key_sign, &m);
+	m.uri = longer(PKCS11_URI_MAX + 1);
+	REFUSES_TO_ENCODE(token_key_sign, &m);
+	ROUNDTRIP(key_token, &token, NOTHING);
+	token.why = SLICE("it is away");
+	ROUNDTRIP(key_token, &token, NOTHING);
+	token.label = SLICE("");
+	REFUSES_TO_ENCODE(key_token, &token);
+	token.label = longer(MESSAGE_LABEL_MAX + 1);
+	REFUSES_TO_ENCODE(key_token, &token);
+	token.label = SLICE("a");
+	token.why = longer(MESSAGE_WHAT_MAX + 1);
+	REFUSES_TO_ENCODE(key_token, &token);
 }
 
 static void fetch(void **state)
@@ -306,6 +366,7 @@ int main(void)
 	        cmocka_unit_test(ca_and_credential),
 	        cmocka_unit_test(keeper),
 	        cmocka_unit_test(token),
+	        cmocka_unit_test(key_tokens),
 	        cmocka_unit_test(fetch),
 	        cmocka_unit_test(credentials),
 	        cmocka_unit_test(keeper_cas),
