@@ -15,12 +15,14 @@
 
 #include <openssl/err.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include "vethguard/base/clock.h"
 #include "vethguard/base/cursor.h"
 #include "vethguard/base/hash.h"
 
 #define SESSION_LIFE_S 3600
+#define DAY_S 86400
 #define CLIENT_CHAIN_MAX 16384 /* bytes of a client's certificates */
 
 struct tls_server {
@@ -204,14 +206,26 @@ void tls_server_ask_certificates(struct tls_server *server)
 	SSL_CTX_set_max_cert_list(server->ctx, CLIENT_CHAIN_MAX);
 }
 
-bool tls_client_certificate_hash(const struct tls *tls, uint8_t out[TLS_CERTIFICATE_HASH_BYTES])
+void tls_note_certificate(struct tls *tls)
 {
-	X509 *certificate = tls->established ? SSL_get0_peer_certificate(tls->ssl) : NULL;
+	X509 *certificate = tls->server ? SSL_get0_peer_certificate(tls->ssl) : NULL;
+	int days, seconds;
 	unsigned n = 0;
 
-	return certificate && X509_cmp_current_time(X509_get0_notAfter(certificate)) > 0 &&
-	       X509_digest(certificate, EVP_sha256(), out, &n) == 1 &&
-	       n == TLS_CERTIFICATE_HASH_BYTES;
+	if (!certificate ||
+	        ASN1_TIME_diff(&days, &seconds, NULL, X509_get0_notAfter(certificate)) != 1 ||
+	        X509_digest(certificate, EVP_sha256(), tls->certificate_hash, &n) != 1 ||
+	        n != TLS_CERTIFICATE_HASH_BYTES)
+		return;
+	tls->certificate_until_s = (int64_t)time(NULL) + (int64_t)days * DAY_S + seconds;
+}
+
+bool tls_client_certificate_hash(const struct tls *tls, uint8_t out[TLS_CERTIFICATE_HASH_BYTES])
+{
+	if (!tls->established || tls->certificate_until_s <= (int64_t)time(NULL))
+		return false;
+	memcpy(out, tls->certificate_hash, TLS_CERTIFICATE_HASH_BYTES);
+	return true;
 }
 
 void tls_server_free(struct tls_server *server)
@@ -222,6 +236,11 @@ void tls_server_free(struct tls_server *server)
 	ticket_keys_fini(&server->tickets);
 	record_suites_fini(&server->suites);
 	free(server);
+}
+
+struct record_suites *tls_server_suites(struct tls_server *server)
+{
+	return &server->suites;
 }
 
 struct tls *tls_accept_new(struct tls_server *server, struct slice alpn, struct buf *out)
