@@ -66,9 +66,6 @@ struct tls *tls_of_ssl(const SSL *ssl);
 
 /* server.c */
 struct record_suites *tls_server_suites(struct tls_server *server);
-/* Notes the client's certificate once the handshake is complete, before OpenSSL's connection is
- * freed. */
-void tls_note_certificate(struct tls *tls);
 
 /* tls.c */
 /* Takes over the record layer if that is possible now. True: it is taken over, now or before. */
@@ -81,6 +78,9 @@ bool tls_alpn_contains(struct slice list, struct slice name);
 
 /* state.c: frees OpenSSL's connection. */
 void tls_ssl_free(struct tls *tls);
+/* Notes the client's certificate once the handshake is complete, before OpenSSL's connection is
+ * freed. */
+void tls_note_certificate(struct tls *tls);
 /* Remembers that the connection has failed, and why (static text). Returns TLS_ERROR. */
 enum tls_status tls_fail(struct tls *tls, const char *text);
 /* Counts a post-handshake message of the peer. Returns false if these messages are a flood; the

@@ -22,7 +22,6 @@
 #include "vethguard/base/hash.h"
 
 #define SESSION_LIFE_S 3600
-#define DAY_S 86400
 #define CLIENT_CHAIN_MAX 16384 /* bytes of a client's certificates */
 
 struct tls_server {
@@ -204,20 +203,6 @@ void tls_server_ask_certificates(struct tls_server *server)
 	SSL_CTX_set_verify(server->ctx, SSL_VERIFY_PEER, NULL);
 	SSL_CTX_set_cert_verify_callback(server->ctx, on_client_certificate, NULL);
 	SSL_CTX_set_max_cert_list(server->ctx, CLIENT_CHAIN_MAX);
-}
-
-void tls_note_certificate(struct tls *tls)
-{
-	X509 *certificate = tls->server ? SSL_get0_peer_certificate(tls->ssl) : NULL;
-	int days, seconds;
-	unsigned n = 0;
-
-	if (!certificate ||
-	        ASN1_TIME_diff(&days, &seconds, NULL, X509_get0_notAfter(certificate)) != 1 ||
-	        X509_digest(certificate, EVP_sha256(), tls->certificate_hash, &n) != 1 ||
-	        n != TLS_CERTIFICATE_HASH_BYTES)
-		return;
-	tls->certificate_until_s = (int64_t)time(NULL) + (int64_t)days * DAY_S + seconds;
 }
 
 bool tls_client_certificate_hash(const struct tls *tls, uint8_t out[TLS_CERTIFICATE_HASH_BYTES])
