@@ -65,12 +65,15 @@ static bool send_question(struct visitor *c)
 	        .reached = reached(c),
 	        .form = c->form,
 	        .admission = c->session->admission};
+	struct ipc_peer *supervisor = &c->gateway->supervisor;
 	struct tls_state state;
 	int rc;
 
-	offer(c, &state, &m.handover);
+	/* While the supervisor does not read, few descriptors can wait: the others are relayed. */
+	if (ipc_peer_has_room(supervisor, sizeof(message), 1))
+		offer(c, &state, &m.handover);
 	c->handing = m.handover.handed != MESSAGE_HANDED_NOT;
-	rc = ipc_send_secret(&c->gateway->supervisor, message,
+	rc = ipc_send_secret(supervisor, message,
 	        message_gateway_enter_encode(
 	                message, sizeof(message), MESSAGE_GATEWAY_ENTER, c->question, &m),
 	        &c->front.fd, c->handing);

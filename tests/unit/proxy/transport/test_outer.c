@@ -13,7 +13,7 @@
 
 #include "../../tls/pair.h"
 #include "proxy/transport/outer.h"
-#include "tls/record.h"
+#include "tls/record/record.h"
 
 #define BIG 40000
 
