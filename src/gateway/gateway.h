@@ -5,14 +5,15 @@
  * operator's TLS key: only the hash of each session's token, public keys of those who may sign
  * tokens, and no policy, CA or credential.
  *
- * A connection that has proved its session is relayed to the session's worker, over a socket pair
- * that the supervisor makes. main.c confines the program and takes the supervisor's messages;
- * receiver.c accepts; address.c and pace.c bound what one address, and all strangers, may do;
- * visitor.c and proof.c hold a connection until it is relayed; signed.c, signers.c and tokens.c are
- * about tokens that others sign; balancer.c reads the header of a load balancer, and hello.c serves
- * transparent TLS; callback.c and replay.c are about questions of other proxies; answer.c writes
- * answers to clients; sessions.c keeps the sessions; front.c and relay.c move bytes; http2.c and
- * its parts make a visitor of each stream of a connection in HTTP/2.
+ * A connection that has proved its session goes to the session's worker: with its descriptor, or
+ * relayed over a socket pair that the supervisor makes. main.c confines the program and takes the
+ * supervisor's messages; receiver.c accepts; address.c and pace.c bound what one address, and all
+ * strangers, may do; visitor.c and proof.c hold a connection until it is relayed; signed.c,
+ * signers.c and tokens.c are about tokens that others sign; balancer.c reads the header of a load
+ * balancer, and hello.c serves transparent TLS; callback.c and replay.c are about questions of
+ * other proxies; answer.c writes answers to clients; sessions.c keeps the sessions; enter.c leads
+ * connections to workers; front.c and relay.c move bytes; http2.c and its parts make a visitor of
+ * each stream of a connection in HTTP/2.
  */
 #ifndef VETHGUARD_SRC_GATEWAY_GATEWAY_H
 #define VETHGUARD_SRC_GATEWAY_GATEWAY_H
@@ -54,6 +55,7 @@ enum gateway_wait {
 	WAIT_RETRY,  /* before the supervisor is asked again */
 	WAIT_LINGER, /* for the client to take the last bytes */
 	WAIT_IDLE,   /* for a stream on a connection in HTTP/2 */
+	WAIT_DOUBT,  /* RELAY, TURNING: before a look for a reset that the loop did not tell */
 	WAIT_COUNT
 };
 
@@ -69,6 +71,7 @@ struct session {
 	struct list tokens; /* signed ones, the oldest first */
 	size_t token_count;
 	struct rate enters;
+	uint64_t admission;     /* as in struct message_gateway_session */
 	bool by_signed;         /* its clients show signed tokens: it has no hash */
 	bool callback;          /* it is for questions of other proxies only */
 	struct list by_address; /* in gateway.by_address, if the client's address proves it */

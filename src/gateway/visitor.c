@@ -191,7 +191,7 @@ static bool turn(struct visitor *c)
 	}
 	c->looked = 0;
 	c->asked = 0;
-	c->decided = false;
+	c->decided = c->tunnel = false;
 	visitor_enter(c, VISITOR_HEAD);
 	return true;
 }
@@ -250,14 +250,21 @@ void visitor_go_on(struct visitor *c)
 
 static void on_front(struct loop_io *io, unsigned events)
 {
-	(void)events;
-	visitor_go_on(container_of(io, struct visitor, front.io));
+	struct visitor *c = container_of(io, struct visitor, front.io);
+
+	front_note(&c->front, events);
+	visitor_go_on(c);
 }
 
 static void on_back(struct loop_io *io, unsigned events)
 {
-	(void)events;
-	visitor_go_on(container_of(io, struct visitor, back.io));
+	struct visitor *c = container_of(io, struct visitor, back.io);
+
+	if (events & LOOP_CLOSED)
+		c->back.hung_up = true;
+	if (events & (LOOP_READ | LOOP_CLOSED))
+		c->back.readable = true;
+	visitor_go_on(c);
 }
 
 static void on_wake(struct loop_task *task)
@@ -281,6 +288,9 @@ void visitor_on_deadline(struct loop_deadline *deadline)
 		linger_timeout(c);
 	} else if (c->state == VISITOR_HTTP2) {
 		visitor_http2_on_deadline(c);
+	} else if (c->state == VISITOR_RELAY || c->state == VISITOR_TURNING) {
+		visitor_look_again(c);
+		visitor_go_on(c);
 	} else {
 		visitor_close(c);
 	}
@@ -374,45 +384,16 @@ bool visitor_open(struct receiver *r, int fd, const struct sockaddr *from)
 	return true;
 }
 
-/* A SOCKS client learns only now, when there is a worker, that its login was good. */
-static int begin_relay(struct visitor *c, int fd)
+int visitor_take_back(struct visitor *c, int fd)
 {
-	static const uint8_t good[] = {1, 0}; /* RFC 1929 section 2 */
 	int rc = loop_io_open(
 	        c->gateway->loop, &c->back.io, fd, LOOP_READ | LOOP_WRITE | LOOP_CLOSED, on_back);
 
 	if (rc)
 		return rc;
 	c->back.fd = fd;
-	if (c->socks && !c->certified)
-		front_write(&c->front, good, sizeof(good));
+	c->back.readable = true;
 	return 0;
-}
-
-void visitor_entered(struct gateway *g, uint64_t question, int fd)
-{
-	struct visitor *c;
-
-	HASH_FIND(hh, g->entering, &question, sizeof(question), c);
-	if (!c || c->state != VISITOR_ENTERING) { /* the connection has ended meanwhile */
-		if (fd >= 0)
-			close(fd);
-		return;
-	}
-	visitor_leave_question(c);
-	loop_deadline_clear(&c->deadline);
-	if (fd < 0 && ++c->asked < VISITOR_ASKED_MAX) {
-		loop_deadline_set(&g->waits[WAIT_RETRY], &c->deadline);
-	} else if (fd < 0) {
-		visitor_answer(c, ANSWER_AWAY, 0, "");
-	} else if (begin_relay(c, fd) != 0) {
-		if (c->back.fd < 0)
-			close(fd);
-		visitor_close(c);
-	} else {
-		visitor_enter(c, VISITOR_RELAY);
-		visitor_go_on(c);
-	}
 }
 
 void visitors_close(struct gateway *g)

@@ -80,6 +80,7 @@ struct listener {
 	/* Of a connection that came through the gateway: */
 	enum message_form form;
 	struct ip reached; /* where its client may send datagrams; family 0: nowhere */
+	const struct message_handover *handover; /* NULL: the gateway relays */
 	struct loop_task more;
 };
 #define PROXY_LISTENERS_MAX 16

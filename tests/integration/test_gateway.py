@@ -421,9 +421,13 @@ class Life(Gatewayed):
         self.assert_served("its policy is there again")
 
     def test_deaths(self):
-        kept = self.tunnel()
+        kept, relayed = self.tunnel(), self.connect(False)
+        relayed.sendall(f"GET http://plain.lab.test/x HTTP/1.1\r\nHost: plain.lab.test\r\nProxy-Authorization: Bearer {self.token}\r\n\r\n".encode())
+        self.assertTrue(self.head(relayed).startswith(b"HTTP/1.1 200"))
         os.kill(self.pid_of("vethguard-gateway"), 9)
-        self.assertTrue(self.is_cut(kept))
+        self.assertTrue(self.is_cut(relayed))
+        kept.sendall(b"GET /x HTTP/1.1\r\nHost: plain.lab.test\r\n\r\n")
+        self.assertTrue(self.head(kept).startswith(b"HTTP/1.1 200"), "a tunnel is its worker's")
         self.assert_served("the gateway was killed")
         self.assertIsNotNone(self.daemon.event(FINDING, **{"finding_info.types": ["process-died"]}))
         os.kill(self.daemon.call("GET", "/v1/sandboxes/one")[2]["worker"]["pid"], 9)

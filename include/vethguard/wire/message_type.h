@@ -186,8 +186,8 @@ enum message_type {
 	MESSAGE_GATEWAY_SESSION = 85,     /* struct message_gateway_session: a new session, or a changed one */
 	MESSAGE_GATEWAY_SESSION_END = 86, /* struct message_gateway_session_end: cut its connections and forget it */
 	MESSAGE_GATEWAY_ENTER = 87,   /* gateway -> supervisor: struct message_gateway_enter: lead this authenticated
-	                                 connection to its session's worker */
-	MESSAGE_GATEWAY_ENTERED = 88, /* the reply: struct message_gateway_entered + fd if entered */
+	                                 connection to its session's worker. The only message of a role with an fd */
+	MESSAGE_GATEWAY_ENTERED = 88, /* the reply: struct message_gateway_entered */
 	MESSAGE_GATEWAY_GUESSES = 89, /* gateway -> supervisor: struct message_gateway_guesses */
 	MESSAGE_GATEWAY_HOLD = 90,    /* no body: accept nothing until RESUME; new connections wait in the backlog. The
 	                                 gateway starts in this state. The reply: HELD */
@@ -237,6 +237,9 @@ enum message_type {
 	/* supervisor <-> gateway, continued */
 	MESSAGE_GATEWAY_HELD = 114, /* the reply to HOLD, no body, unless RESUME comes before: each connection that was
 	                               accepted has its worker, or has ended */
+	/* supervisor -> worker, no body: close all connections that the gateway has handed over: their proof is not
+	 * valid any more */
+	MESSAGE_WORKER_CUT = 115,
 	MESSAGE_TYPE_COUNT
 };
 /* "WORKER_START", for logs; "?" if type is not a message. */

@@ -114,6 +114,7 @@ static int start_role(struct supervisor *sv, const int files[GATEWAY_FILES], siz
 		return rc;
 	role_wait_for_room(&life->role, ROLE_ROOM_MS, ROLE_ROOM_ALL_MS);
 	role_bound(&life->role, GATEWAY_BURST, GATEWAY_PER_S);
+	role_take_descriptors(&life->role, MESSAGE_GATEWAY_ENTER);
 	life->starts++;
 	rc = send_start(sv, files, file_count);
 	if (!rc)

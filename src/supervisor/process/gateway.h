@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 
 #include "vethguard/base/rate.h"
+#include "vethguard/base/secret.h"
 #include "vethguard/policy/config.h"
 #include "vethguard/tls/signed_token.h"
 #include "vethguard/wire/message.h"
@@ -85,7 +86,8 @@ struct gateway_life {
 struct gateway_waiting {
 	struct gateway_waiting *prev, *next;
 	struct gateway_question question;
-	struct message_gateway_enter enter;
+	struct secret message; /* of the gateway, encoded; malloc(3)'s memory */
+	int fd;                /* owned: the connection, if it is handed over; else -1 */
 };
 
 /* Connections of a session that wait at a time. For further ones the gateway has to ask again. */
@@ -94,6 +96,7 @@ struct gateway_waiting {
 /* What this file keeps about a session, in its struct sandbox. */
 struct gateway_session {
 	bool admitted;                   /* its token is accepted */
+	uint64_t admission;              /* how often it was cut; a proof before that is void */
 	uint64_t entered;                /* connections that its workers have been given */
 	struct gateway_waiting *waiting; /* list, the oldest first */
 	size_t waiting_count;

@@ -358,6 +358,7 @@ static const char *const type_names[] = {
         [MESSAGE_KEEPER_KEY_TOKEN] = "KEEPER_KEY_TOKEN",
         [MESSAGE_KEEPER_KEY_TOKEN_LATE] = "KEEPER_KEY_TOKEN_LATE",
         [MESSAGE_GATEWAY_HELD] = "GATEWAY_HELD",
+        [MESSAGE_WORKER_CUT] = "WORKER_CUT",
 };
 _Static_assert(
         sizeof(type_names) / sizeof(type_names[0]) == MESSAGE_TYPE_COUNT, "a name per message");
