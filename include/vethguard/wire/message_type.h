@@ -225,6 +225,9 @@ enum message_type {
 	                                  rule; the id is that of the request's event */
 	MESSAGE_WORKER_PROPOSED = 108, /* supervisor -> worker, also before START: struct message_worker_proposed: what
 	                                  has become of the proposal with this id */
+	/* supervisor -> worker, before START, if the sandbox has several workers: struct message_worker_team + the
+	 * memory that they share (ipc/team.h) */
+	MESSAGE_WORKER_TEAM = 109,
 	MESSAGE_TYPE_COUNT
 };
 /* "WORKER_START", for logs; "?" if type is not a message. */

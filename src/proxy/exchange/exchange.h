@@ -309,6 +309,9 @@ bool exchange_decompress_more(struct exchange *ex);
 void exchange_await_more(struct exchange *ex);
 /* The deadline has passed: releases what was kept back. ex may be freed afterwards. */
 void exchange_release_held(struct exchange *ex);
+/* Tells the sandbox's other workers that the credential may be being guessed, or learns it from
+ * them. */
+void exchange_share_guess(const struct exchange *ex);
 /* True if the credential is being guessed (credential_store_waited()): then nothing more is passed
  * on of a response to a request that had it. */
 bool exchange_is_guessed(struct exchange *ex);
