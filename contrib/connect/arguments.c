@@ -46,8 +46,8 @@ static const struct option_spec specs[] = {
                 "default: " BUNDLE_DEFAULT},
         [OPTION_PORT] = {"port", 0, "PORT", "on loopback; default: 3128"},
         [OPTION_REDIRECT] = {"redirect", 0, NULL,
-                "as root: programs need no proxy; TCP and DNS arrive here, the rest\n"
-                "is refused"},
+                "as root: programs need no proxy; TCP, DNS and UDP arrive here, the\n"
+                "rest is refused"},
         [OPTION_TRUST] = {"trust", 0, NULL, "as root: add the CA to the system's trust stores"},
         [OPTION_DEBUG] = {"debug", 0, NULL, "log each connection"},
         [OPTION_VERSION] = {"version", 0, NULL, "the version"},
@@ -62,7 +62,8 @@ static void help(void)
 	      "programs that\n"
 	      "cannot speak to it themselves. On 127.0.0.1 and ::1 it is an HTTP proxy and SOCKS5 "
 	      "without a\n"
-	      "password. With COMMAND it runs that, with the variables for proxy and CA, and ends "
+	      "password, also for UDP (UDP ASSOCIATE). With COMMAND it runs that, with the "
+	      "variables for proxy and CA, and ends "
 	      "with it;\n"
 	      "without, it serves until SIGTERM.\n\nOptions:\n",
 	        stdout);

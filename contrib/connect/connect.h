@@ -21,11 +21,16 @@
 #define ADDRESSES_MAX 8
 #define LINKS_MAX 4096
 #define LISTENERS 2 /* 127.0.0.1 and ::1 */
+/* With --redirect: marks of packets, which only CAP_NET_ADMIN can set. */
+#define MARK_OWN 0x76670001      /* this program's datagrams to the gateway */
+#define MARK_CAPTURED 0x76670002 /* programs' datagrams, which the kernel brings here */
 
+struct bufferevent;
 struct event_base;
 struct evconnlistener;
 struct evdns_base;
 struct names;
+struct udp;
 
 /* The command line. */
 struct arguments {
@@ -49,8 +54,10 @@ struct connect {
 	struct evconnlistener *listeners[LISTENERS];
 	struct ip addresses[ADDRESSES_MAX]; /* of the gateway */
 	size_t address_count;
-	size_t address_at;     /* the one to try: the next one after each failure */
-	struct names *names;   /* with --redirect: the names behind synthetic addresses */
+	size_t address_at;   /* the one to try: the next one after each failure */
+	struct names *names; /* with --redirect: the names behind synthetic addresses */
+	struct udp *udp;     /* with --redirect: programs' datagrams; NULL: UDP is refused */
+	size_t association_count;
 	int dns_fd[LISTENERS]; /* -1: none */
 	struct event *dns_event[LISTENERS];
 	struct list links;
@@ -71,8 +78,17 @@ bool arguments_read(struct arguments *a, char **argv, int *status);
 /* Returns false after a message. */
 bool gateway_open(struct connect *c);
 void gateway_close(struct connect *c);
-/* A connection's TLS, which verifies the gateway's name. Returns NULL if there is no memory. */
-SSL *gateway_tls(struct connect *c);
+/* Makes a connection over TLS that verifies the gateway's name. Returns NULL without memory. */
+struct bufferevent *gateway_connection(struct connect *c);
+/* Connects it to the gateway's address of now. May call the connection's callback for events.
+ * Returns false if no connection can be begun. */
+bool gateway_connect(struct connect *c, struct bufferevent *far);
+/* Sets options of a connection that is there. */
+void gateway_connected(struct bufferevent *far);
+/* After a failure: chooses the gateway's next address. */
+void gateway_try_next(struct connect *c);
+/* Why a connection has failed or ended: a static text. */
+const char *gateway_why_not(struct bufferevent *far, short what);
 /* Reads the token anew, because its file may have been replaced. The token has to be shorter than
  * max bytes; the caller wipes it. Returns its length, or 0 after a message. */
 size_t gateway_token(const struct connect *c, char *out, size_t max);
@@ -89,12 +105,15 @@ void names_end(struct connect *c);
 /* Writes the destination of a redirected connection: the name behind a synthetic address, or the
  * address itself. Returns false if no name has this synthetic address. */
 bool names_of(const struct connect *c, const struct ip *address, char *out, size_t size);
+/* Writes the name behind a synthetic address, or "" if there is none. */
+void names_host(const struct connect *c, const struct ip *address, char *out, size_t size);
 
-/* --- redirect.c: the kernel's rules --- */
+/* --- redirect.c, rules.c, route.c: the kernel's rules --- */
 /* Makes the kernel redirect the TCP connections and DNS queries of this network namespace to this
- * program, and refuse everything else, except for connections to the gateway and loopback. Returns
- * false after a message, with no rule left. */
-bool redirect_set(const struct connect *c);
+ * program, and with c->udp all other datagrams, too. The kernel refuses everything else, except for
+ * connections to the gateway and loopback. Frees c->udp if the kernel cannot redirect datagrams.
+ * Returns false after a message, with no rule left. */
+bool redirect_set(struct connect *c);
 void redirect_remove(void);
 /* The address to which a redirected connection was meant to go. Returns false if it was not
  * redirected. */

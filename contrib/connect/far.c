@@ -2,13 +2,10 @@
 /* A link's connection to the gateway. */
 #include <event2/buffer.h>
 #include <event2/bufferevent_ssl.h>
-#include <openssl/err.h>
 #include <openssl/ssl.h>
 #include <openssl/x509.h>
 #include <stdio.h>
 #include <string.h>
-#include <netinet/tcp.h>
-#include <sys/socket.h>
 
 #include "link.h"
 #include "vethguard/base/log.h"
@@ -79,21 +76,6 @@ static void on_sent(struct bufferevent *far, void *context)
 		bufferevent_enable(l->near, EV_READ);
 }
 
-static const char *why_not(struct bufferevent *far, short what)
-{
-	const long verified = SSL_get_verify_result(bufferevent_openssl_get_ssl(far));
-	const unsigned long code = bufferevent_get_openssl_error(far);
-	const char *text = code ? ERR_reason_error_string(code) : NULL;
-
-	if (verified != X509_V_OK)
-		return X509_verify_cert_error_string(verified);
-	if (what & BEV_EVENT_TIMEOUT)
-		return "no answer in time";
-	return text                   ? text
-	       : what & BEV_EVENT_EOF ? "the connection was closed"
-	                              : strerror(EVUTIL_SOCKET_ERROR());
-}
-
 static void on_again(evutil_socket_t fd, short what, void *context)
 {
 	(void)fd, (void)what;
@@ -111,7 +93,7 @@ static void fail(struct link *l, const char *why, bool final)
 	if (l->far)
 		bufferevent_free(l->far);
 	l->far = NULL;
-	c->address_at = (c->address_at + 1) % c->address_count;
+	gateway_try_next(c);
 	if (!final && ++l->tries < TRIES_MAX) {
 		wait.tv_usec = (TRY_AGAIN_MS << l->tries) % 1000 * 1000;
 		wait.tv_sec = (TRY_AGAIN_MS << l->tries) / 1000;
@@ -127,6 +109,7 @@ static void on_event(struct bufferevent *far, short what, void *context)
 	struct link *l = context;
 
 	if (what & BEV_EVENT_CONNECTED) {
+		gateway_connected(far);
 		bufferevent_set_timeouts(far, NULL, NULL);
 		bufferevent_setwatermark(far, EV_WRITE, UNSENT_FEW, 0);
 		bufferevent_write_buffer(far, l->waiting);
@@ -135,7 +118,7 @@ static void on_event(struct bufferevent *far, short what, void *context)
 		bufferevent_enable(far, EV_READ | EV_WRITE);
 		on_sent(far, l);
 	} else if (l->waiting) {
-		fail(l, why_not(far, what),
+		fail(l, gateway_why_not(far, what),
 		        SSL_get_verify_result(bufferevent_openssl_get_ssl(far)) != X509_V_OK);
 	} else if (l->state == LINK_ASKED) {
 		near_fail(l, "the gateway has closed the connection");
@@ -145,37 +128,19 @@ static void on_event(struct bufferevent *far, short what, void *context)
 	}
 }
 
-static void keep_alive(int fd)
-{
-	int on = 1;
-
-	setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
-	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-}
-
 static void try(struct link *l)
 {
 	static const struct timeval limit = {.tv_sec = CONNECT_S};
-	struct connect *c = l->connect;
-	struct sockaddr_storage to;
-	const socklen_t n =
-	        ip_to_sockaddr(&c->addresses[c->address_at], c->arguments.gateway_port, &to);
-	SSL *ssl = gateway_tls(c);
 
-	if (ssl)
-		l->far = bufferevent_openssl_socket_new(
-		        c->base, -1, ssl, BUFFEREVENT_SSL_CONNECTING, BEV_OPT_CLOSE_ON_FREE);
+	l->far = gateway_connection(l->connect);
 	if (!l->far) {
-		SSL_free(ssl);
 		fail(l, "no memory", false);
 		return;
 	}
 	bufferevent_setcb(l->far, on_read, on_sent, on_event, l);
 	bufferevent_set_timeouts(l->far, &limit, &limit);
-	if (bufferevent_socket_connect(l->far, (struct sockaddr *)&to, (int)n) < 0 && l->far)
+	if (!gateway_connect(l->connect, l->far) && l->far) /* else fail() was called */
 		fail(l, "no connection can be begun", false);
-	if (l->far) /* else fail() was called, which tries again */
-		keep_alive(bufferevent_getfd(l->far));
 }
 
 bool far_open(struct link *l)

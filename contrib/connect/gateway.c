@@ -4,9 +4,11 @@
  * other address later.
  */
 #include <errno.h>
+#include <event2/bufferevent_ssl.h>
 #include <event2/dns.h>
 #include <event2/util.h>
 #include <fcntl.h>
+#include <netinet/tcp.h>
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
@@ -152,7 +154,8 @@ size_t gateway_token(const struct connect *c, char *out, size_t max)
 	return n;
 }
 
-SSL *gateway_tls(struct connect *c)
+/* A connection's TLS, which verifies the gateway's name. Returns NULL if there is no memory. */
+static SSL *new_tls(struct connect *c)
 {
 	const char *name = c->arguments.gateway;
 	SSL *ssl = SSL_new(c->tls);
@@ -170,6 +173,56 @@ SSL *gateway_tls(struct connect *c)
 		return NULL;
 	}
 	return ssl;
+}
+
+struct bufferevent *gateway_connection(struct connect *c)
+{
+	SSL *ssl = new_tls(c);
+	struct bufferevent *far = NULL;
+
+	if (ssl)
+		far = bufferevent_openssl_socket_new(
+		        c->base, -1, ssl, BUFFEREVENT_SSL_CONNECTING, BEV_OPT_CLOSE_ON_FREE);
+	if (!far)
+		SSL_free(ssl);
+	return far;
+}
+
+void gateway_connected(struct bufferevent *far)
+{
+	const int fd = bufferevent_getfd(far), on = 1;
+
+	setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
+	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+}
+
+bool gateway_connect(struct connect *c, struct bufferevent *far)
+{
+	struct sockaddr_storage to;
+	const socklen_t n =
+	        ip_to_sockaddr(&c->addresses[c->address_at], c->arguments.gateway_port, &to);
+
+	return bufferevent_socket_connect(far, (struct sockaddr *)&to, (int)n) == 0;
+}
+
+void gateway_try_next(struct connect *c)
+{
+	c->address_at = (c->address_at + 1) % c->address_count;
+}
+
+const char *gateway_why_not(struct bufferevent *far, short what)
+{
+	const long verified = SSL_get_verify_result(bufferevent_openssl_get_ssl(far));
+	const unsigned long code = bufferevent_get_openssl_error(far);
+	const char *text = code ? ERR_reason_error_string(code) : NULL;
+
+	if (verified != X509_V_OK)
+		return X509_verify_cert_error_string(verified);
+	if (what & BEV_EVENT_TIMEOUT)
+		return "no answer in time";
+	return text                   ? text
+	       : what & BEV_EVENT_EOF ? "the connection was closed"
+	                              : strerror(EVUTIL_SOCKET_ERROR());
 }
 
 bool gateway_open(struct connect *c)

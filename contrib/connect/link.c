@@ -23,6 +23,8 @@ static const char *const state_names[] = {
         [LINK_BODY] = "BODY",
         [LINK_ASKED] = "ASKED",
         [LINK_TUNNEL] = "TUNNEL",
+        [LINK_ASSOCIATING] = "ASSOCIATING",
+        [LINK_ASSOCIATED] = "ASSOCIATED",
         [LINK_REFUSED] = "REFUSED",
         [LINK_CLOSED] = "CLOSED",
 };
@@ -40,6 +42,7 @@ void link_free(struct link *l)
 	link_enter(l, LINK_CLOSED);
 	list_remove(&l->place);
 	l->connect->link_count--;
+	near_udp_free(l->udp);
 	if (l->again)
 		event_free(l->again);
 	if (l->waiting)

@@ -2,6 +2,7 @@
 /*
  * A link: one connection of a program (near) and its connection to the gateway (far).
  *
+ *                           .-> ASSOCIATING -> ASSOCIATED -> CLOSED
  *   FIRST -> GREETING -> REQUEST -> ASKED -> TUNNEL -> CLOSED     SOCKS5
  *     |                               ^ |
  *     |--> HEAD <-> BODY              | `-> REFUSED               HTTP
@@ -24,10 +25,14 @@ enum link_state {
 	LINK_BODY,     /* HTTP: its body */
 	LINK_ASKED,    /* CONNECT is on its way to the gateway, or its answer is */
 	LINK_TUNNEL,
-	LINK_REFUSED, /* the last bytes are on their way to the program */
+	LINK_ASSOCIATING, /* SOCKS5: the gateway was asked for an association */
+	LINK_ASSOCIATED,  /* ... and there is one. The connection carries nothing */
+	LINK_REFUSED,     /* the last bytes are on their way to the program */
 	LINK_CLOSED,
 	LINK_STATE_COUNT
 };
+
+struct near_udp;
 
 enum link_near { NEAR_HTTP, NEAR_SOCKS, NEAR_REDIRECTED };
 
@@ -43,6 +48,7 @@ struct link {
 	struct event *again;      /* timer of the next try to reach it */
 	unsigned tries;
 	bool near_over, far_over; /* that side sends nothing more */
+	struct near_udp *udp;     /* ASSOCIATING, ASSOCIATED; else NULL */
 };
 
 /* --- link.c --- */
@@ -68,7 +74,17 @@ bool far_put_proof(struct link *l);
 void near_read(struct link *l);
 /* Tells the program that the gateway cannot be reached; why is static. */
 void near_fail(struct link *l, const char *why);
+/* Refuses a request of SOCKS5: by the policy, or because of a failure. */
+void near_refuse(struct link *l, bool by_policy);
 /* Tells the program the gateway's answer to CONNECT: its head has head_n bytes in `from`. */
 void near_answer(struct link *l, struct evbuffer *from, size_t head_n, unsigned status);
+
+/* --- near_udp.c --- */
+/* Asks the gateway for an association, for datagrams of one socket of this machine: of this port,
+ * or 0 for the first that sends. Returns false if there is no memory or no socket, or there are too
+ * many associations. */
+bool near_udp_open(struct link *l, uint16_t announced_port);
+/* NULL is allowed. */
+void near_udp_free(struct near_udp *u);
 
 #endif

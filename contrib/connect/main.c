@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "connect.h"
+#include "udp.h"
 #include "vethguard/base/log.h"
 
 #define STATUS_FAILED 125
@@ -97,8 +98,13 @@ static bool serve(struct connect *c)
 	}
 	if (!listen_at(c, 1, "::1"))
 		log_debug("::1 is not served: %s", strerror(errno));
-	if (c->arguments.redirect && (!names_serve(c) || !redirect_set(c)))
-		return false;
+	if (c->arguments.redirect) {
+		if (!names_serve(c))
+			return false;
+		c->udp = udp_serve(c);
+		if (!redirect_set(c))
+			return false;
+	}
 	if (c->arguments.command && (c->command_pid = command_start(c)) < 0)
 		return false;
 	return true;
@@ -136,6 +142,7 @@ int main(int argc, char **argv)
 	if (c.arguments.redirect)
 		redirect_remove();
 	links_close(&c);
+	udp_end(c.udp);
 	names_end(&c);
 	for (size_t i = 0; i < LISTENERS; i++)
 		if (c.listeners[i])

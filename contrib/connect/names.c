@@ -126,3 +126,12 @@ bool names_of(const struct connect *c, const struct ip *address, char *out, size
 		return false;
 	return true;
 }
+
+void names_host(const struct connect *c, const struct ip *address, char *out, size_t size)
+{
+	struct slice host;
+
+	*out = 0;
+	if (names_lookup(c->names, address, &host))
+		snprintf(out, size, "%.*s", SLICE_ARG(host));
+}

@@ -48,13 +48,18 @@ static void reset(struct link *l)
 	link_free(l);
 }
 
+void near_refuse(struct link *l, bool by_policy)
+{
+	put_reply(l, by_policy ? SOCKS5_NOT_ALLOWED : SOCKS5_FAILURE);
+	link_finish(l);
+}
+
 void near_fail(struct link *l, const char *why)
 {
 	if (l->speaks == NEAR_REDIRECTED) {
 		reset(l);
 	} else if (l->speaks == NEAR_SOCKS) {
-		put_reply(l, SOCKS5_FAILURE);
-		link_finish(l);
+		near_refuse(l, false);
 	} else {
 		refuse(l, 502, why);
 	}
@@ -88,8 +93,7 @@ void near_answer(struct link *l, struct evbuffer *from, size_t head_n, unsigned 
 	if (l->speaks == NEAR_REDIRECTED) {
 		reset(l);
 	} else if (l->speaks == NEAR_SOCKS) {
-		put_reply(l, status == 403 || status == 407 ? SOCKS5_NOT_ALLOWED : SOCKS5_FAILURE);
-		link_finish(l);
+		near_refuse(l, status == 403 || status == 407);
 	} else { /* the answer says why; it ends with the connection */
 		link_enter(l, LINK_REFUSED);
 		bufferevent_enable(l->near, EV_WRITE);
@@ -149,6 +153,21 @@ static bool name_destination(const struct socks5_request *request, char *out, si
 	return true;
 }
 
+/* A port that the program announces counts if its address is one of loopback's, or none. */
+static bool take_association(
+        struct link *l, struct evbuffer *in, const struct socks5_request *request)
+{
+	const enum ip_class class = ip_classify(&request->address);
+	const bool counts = !request->name.n && (class == IP_LOOPBACK || class == IP_UNSPECIFIED);
+	const uint16_t port = counts ? request->port : 0;
+
+	evbuffer_drain(in, request->used);
+	if (!near_udp_open(l, port))
+		return false;
+	link_enter(l, LINK_ASSOCIATING);
+	return true;
+}
+
 static bool take_request(struct link *l, struct evbuffer *in)
 {
 	const size_t n = evbuffer_get_length(in);
@@ -159,15 +178,17 @@ static bool take_request(struct link *l, struct evbuffer *in)
 	case SOCKS5_MORE:
 		return false;
 	case SOCKS5_DONE:
-		request.reply = SOCKS5_NO_COMMAND;
-		if (request.command != SOCKS5_CONNECT)
-			break;
+		request.reply = SOCKS5_FAILURE;
+		if (request.command == SOCKS5_UDP_ASSOCIATE) {
+			if (!take_association(l, in, &request))
+				break;
+			return evbuffer_get_length(in) > 0;
+		}
 		if (name_destination(&request, destination, sizeof(destination))) {
 			evbuffer_drain(in, request.used);
 			far_ask(l, destination);
 			return false;
 		}
-		request.reply = SOCKS5_FAILURE;
 		break;
 	default:
 		break;
@@ -274,6 +295,14 @@ static bool wait_on(struct link *l, struct evbuffer *in)
 	return false;
 }
 
+/* The program has nothing to send here: any byte ends the association. */
+static bool end_association(struct link *l, struct evbuffer *in)
+{
+	if (evbuffer_get_length(in))
+		link_free(l);
+	return false;
+}
+
 /* Each returns true if the next state's handler is to go on with the bytes that are there. */
 static bool (*const handlers[LINK_STATE_COUNT])(struct link *l, struct evbuffer *in) = {
         [LINK_FIRST] = take_first,
@@ -283,6 +312,8 @@ static bool (*const handlers[LINK_STATE_COUNT])(struct link *l, struct evbuffer 
         [LINK_BODY] = take_body,
         [LINK_ASKED] = wait_on,
         [LINK_TUNNEL] = pass,
+        [LINK_ASSOCIATING] = end_association,
+        [LINK_ASSOCIATED] = end_association,
         [LINK_REFUSED] = wait_on,
         [LINK_CLOSED] = wait_on,
 };

@@ -96,6 +96,11 @@ export interface VercelOptions {
   networkPolicy: { allow: string[] } | { subnets: { allow: string[] } };
   env: Env;
 }
-export function vercel(session: Session, options?: Places): Promise<VercelOptions>;
+export interface VercelForwardOptions {
+  networkPolicy: { allow: Record<string, [{ forwardURL: string }]> };
+  env: Env;
+}
+export function vercel(session: Session, options?: Places & { way?: "proxy" }): Promise<VercelOptions>;
+export function vercel(session: Session, options: { way: "forward"; hosts: string[] }): Promise<VercelForwardOptions>;
 export function openaiAgents(session: Session, options?: Places & { client?: "vercel" }): Promise<VercelOptions>;
 export function openaiAgents(session: Session, options: Places & { client: "e2b" | "daytona" | "modal" | "runloop" }): Promise<{ env: Env }>;

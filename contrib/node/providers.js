@@ -115,8 +115,18 @@ export async function langsmith(session, options = {}) {
   };
 }
 
-export async function vercel(session, options = {}) {
+// way "proxy": programs inside use the gateway as their proxy. way "forward": Vercel's own proxy forwards requests for
+// `hosts`, and denies all others; programs need neither a proxy nor the session's CA, and none sees the token.
+export async function vercel(session, { way = "proxy", hosts = [], ...options } = {}) {
   const { inside, place } = await about(session, "tls");
+  if (way === "forward") {
+    if (!hosts.length || !hosts.every((host) => /^[\w-]+(\.[\w-]+)+$/.test(host))) {
+      throw new TypeError("hosts: the names of the hosts whose requests Vercel forwards, at least one");
+    }
+    const allow = {};
+    for (const host of hosts) allow[host] = [{ forwardURL: `https://${place.text}/s/${session.token}/https/${host}` }];
+    return { networkPolicy: { allow }, env: { ...inside.variables } };
+  }
   return {
     networkPolicy: place.family ? { subnets: { allow: [network(place)] } } : { allow: [place.host] },
     env: proxied(session, inside, place, options),

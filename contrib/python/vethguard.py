@@ -229,8 +229,15 @@ def langsmith(session, ca=CA, bundle=BUNDLE):
             "run_config": {"env_vars": _proxied(session, inside, place, ca, bundle)}}
 
 
-def vercel(session, ca=CA, bundle=BUNDLE):
+def vercel(session, way="proxy", hosts=(), ca=CA, bundle=BUNDLE):
+    """way "proxy": programs inside use the gateway as their proxy. way "forward": Vercel's own proxy forwards requests for `hosts`, and denies
+    all others; programs need neither a proxy nor the session's CA, and none sees the token."""
     inside, place = _about(session, "tls")
+    if way == "forward":
+        if isinstance(hosts, str) or not hosts or not all(re.fullmatch(r"[\w-]+(\.[\w-]+)+", host, re.ASCII) for host in hosts):
+            raise VethguardError("hosts: the names of the hosts whose requests Vercel forwards, at least one")
+        allow = {host: [{"forward_url": f"https://{place.text}/s/{session.token}/https/{host}"}] for host in hosts}
+        return {"network_policy": {"allow": allow}, "env": dict(inside["variables"])}
     policy = {"subnets": {"allow": [place.network()]}} if place.family else {"allow": [place.host]}
     return {"network_policy": policy, "env": _proxied(session, inside, place, ca, bundle)}
 
@@ -238,7 +245,7 @@ def vercel(session, ca=CA, bundle=BUNDLE):
 def openai_agents(session, client="vercel", ca=CA, bundle=BUNDLE):
     """Only Vercel's client has a field for the filter."""
     if client == "vercel":
-        return vercel(session, ca, bundle)
+        return vercel(session, ca=ca, bundle=bundle)
     if client not in ("e2b", "daytona", "modal", "runloop"):
         raise VethguardError(f'there is no client "{client}"')
     inside, place = _about(session, "tls")

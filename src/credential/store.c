@@ -213,6 +213,7 @@ struct credential_store *credential_store_new(
 	store->context = context;
 	store->tell.run = on_tell;
 	store->count = count;
+	store_sign_init(store);
 	if (loop_timer_open(loop, &store->expiry, on_expiry) < 0 ||
 	        loop_timer_open(loop, &store->patience, on_patience) < 0) {
 		loop_timer_close(&store->expiry);
@@ -230,6 +231,7 @@ void credential_store_free(struct credential_store *store)
 	loop_timer_close(&store->expiry);
 	loop_timer_close(&store->patience);
 	loop_task_cancel(store->loop, &store->tell);
+	store_sign_fini(store);
 	for (uint32_t i = 0; i < store->count; i++)
 		store_drop_slot(&store->slots[i]);
 	placeholders_fini(&store->placeholders);
@@ -352,6 +354,7 @@ void credential_store_fail_all(struct credential_store *store, const char *error
 	for (uint32_t i = 0; i < store->count; i++)
 		if (store->slots[i].asked)
 			store_refuse(store, &store->slots[i], error);
+	store_sign_fail(store, error);
 }
 
 void store_forget(struct slot *slot)
@@ -376,6 +379,7 @@ void credential_store_ask_again(struct credential_store *store)
 		else
 			await_answer(store, i);
 	}
+	store_sign_again(store);
 }
 
 struct credential_value *credential_store_held(

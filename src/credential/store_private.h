@@ -8,6 +8,7 @@
 
 #define STORE_RETRY_MS 1000
 #define STORE_ERROR_MAX 256
+#define SIGN_OPEN_MAX 16 /* as the keeper's bound */
 
 struct slot {
 	struct credential_value *value; /* the store's own reference, or NULL */
@@ -36,6 +37,7 @@ struct credential_store {
 	const struct policy *policy;
 	credential_ask ask;
 	credential_seal seal;
+	credential_sign sign;
 	void *context;
 	struct loop_task tell;
 	struct loop_timer expiry;
@@ -43,6 +45,11 @@ struct credential_store {
 	struct placeholders placeholders;
 	uint32_t count;
 	struct slot *slots;
+	/* struct credential_signature: those that wait, and those that the keeper was asked for. */
+	struct list to_sign, signing;
+	struct loop_task send_signatures;
+	unsigned signing_open; /* answers that the keeper owes */
+	uint64_t last_signature;
 };
 
 /* store.c */
@@ -56,6 +63,14 @@ void store_ask(struct credential_store *store, uint32_t credential, bool renew);
 /* Makes the next caller fetch a new value. The present value, or one on its way, is only for
  * callers that already wait for it. */
 void store_forget(struct slot *slot);
+/* store_sign.c */
+void store_sign_init(struct credential_store *store);
+void store_on_send_signatures(struct loop_task *task);
+/* Another keeper is there: asks it for all signatures that are missing. */
+void store_sign_again(struct credential_store *store);
+void store_sign_fail(struct credential_store *store, const char *error);
+/* Drops the callers that wait, without calling them back. */
+void store_sign_fini(struct credential_store *store);
 /* Sets the timer to the time at which the first value expires, or stops it. */
 void store_plan_expiry(struct credential_store *store);
 

@@ -114,13 +114,15 @@ static const char *take_jar(struct credential_value *value,
 
 /* Makes the identity of a client's certificate. Returns NULL, or why it cannot be used: a text that
  * stays until the next call. */
-static const char *take_certificate(struct credential_value *value, struct slice pem)
+static const char *take_certificate(struct credential_value *value,
+        const struct policy_credential *credential, struct slice pem)
 {
 	static char error[TLS_IDENTITY_WHY_MAX + 64];
 	static uint32_t last_serial;
 	char why[TLS_IDENTITY_WHY_MAX];
 
-	value->identity = tls_identity_read(pem, pem, why);
+	value->identity = credential->field.n ? tls_identity_read_elsewhere(pem, why)
+	                                      : tls_identity_read(pem, pem, why);
 	value->serial = ++last_serial;
 	if (value->identity)
 		return NULL;
@@ -146,7 +148,7 @@ static const char *take_key(struct credential_value *value,
 		               : "There is no memory for the credential, or it is too long.";
 	}
 	if (credential->inject == POLICY_INJECT_CLIENT_CERTIFICATE)
-		return take_certificate(value, bytes);
+		return take_certificate(value, credential, bytes);
 	if (credential->inject == POLICY_INJECT_SIGV4) {
 		value->aws = aws_keys_new(bytes, &error);
 		return value->aws ? NULL : error;

@@ -1,24 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Shapes of formats with a checksum, of texts around keys, and of keys whose literal does not stand
- * at their beginning. A checksum that is right makes the surroundings of a token unimportant; a
+ * Shapes of formats with a checksum, of what can be decoded, and of texts around keys. A checksum
+ * that is right makes the surroundings of a token unimportant; a
  * token whose checksum is wrong still counts where nothing adjoins it, because the token may be one
  * of another make, and a program that alters a character is not to pass.
  */
 #include "dlp/shapes.h"
 
 #include <string.h>
-#include <strings.h>
 #include <zlib.h>
 
 #include "vethguard/base/base64.h"
 
 #define EVEN_MAX 128 /* bytes of a run that are counted */
-
-static bool is_alnum(uint8_t c)
-{
-	return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
-}
 
 /* Bit i of a byte's entry: the byte is of class i. */
 static uint8_t members[256];
@@ -56,8 +50,7 @@ size_t shape_run(enum shape_class class, const uint8_t *text, size_t n, size_t m
 	return run;
 }
 
-/* The same before text[at]. */
-static size_t run_before(enum shape_class class, const uint8_t *text, size_t at, size_t max)
+size_t shape_run_before(enum shape_class class, const uint8_t *text, size_t at, size_t max)
 {
 	size_t run = 0;
 
@@ -78,11 +71,6 @@ bool shape_is_even(const uint8_t *p, size_t n, unsigned letters)
 	return n * n >= letters * squares;
 }
 
-static const uint8_t *behind(const struct shape_place *p)
-{
-	return p->text + p->at + p->literal_n;
-}
-
 #define TAG_N 2 /* a field's tag and length may adjoin the text of the field before */
 
 /* True if the byte before the token is its length, as in a message of Protocol Buffers. */
@@ -95,14 +83,14 @@ static bool follows_length(const struct shape_place *p)
 
 bool shape_bounded(const struct shape_place *p)
 {
-	return p->at == 0 || !is_alnum(p->text[p->at - 1]) || follows_length(p);
+	return p->at == 0 || !shape_is_alnum(p->text[p->at - 1]) || follows_length(p);
 }
 
 bool shape_exact(const struct shape_place *p)
 {
 	size_t end = p->at + p->literal_n + p->run;
 
-	return shape_bounded(p) && (end >= p->n || !is_alnum(p->text[end]));
+	return shape_bounded(p) && (end >= p->n || !shape_is_alnum(p->text[end]));
 }
 
 /* --- checksums --- */
@@ -129,8 +117,8 @@ static bool has_crc(const struct shape_place *p)
 
 	if (p->run < GITHUB_BODY + CRC_DIGITS)
 		return false;
-	crc_digits(behind(p), GITHUB_BODY, digits);
-	return memcmp(behind(p) + GITHUB_BODY, digits, CRC_DIGITS) == 0;
+	crc_digits(shape_behind(p), GITHUB_BODY, digits);
+	return memcmp(shape_behind(p) + GITHUB_BODY, digits, CRC_DIGITS) == 0;
 }
 
 bool shape_github(const struct shape_place *p)
@@ -149,7 +137,7 @@ bool shape_npm(const struct shape_place *p)
 /* 32 characters, "_", and the CRC-32 of all before that in hex digits. */
 bool shape_grafana(const struct shape_place *p)
 {
-	const uint8_t *body = behind(p);
+	const uint8_t *body = shape_behind(p);
 	size_t left = p->n - p->at - p->literal_n;
 
 	return left >= GRAFANA_BODY + 1 + GRAFANA_CRC && body[GRAFANA_BODY] == '_' &&
@@ -217,7 +205,7 @@ static bool is_between_lines(const uint8_t *p, size_t left)
 bool shape_pem(const struct shape_place *p)
 {
 	static const char *const headers[] = {"Proc-Type:", "DEK-Info:", "Version:", "Comment:"};
-	const uint8_t *label = behind(p);
+	const uint8_t *label = shape_behind(p);
 	size_t left = p->n - p->at - p->literal_n, n = 0, gap = 0;
 
 	while (n < left && n < PEM_LABEL_MAX && label[n] != '-')
@@ -236,214 +224,13 @@ bool shape_pem(const struct shape_place *p)
 
 bool shape_openssh(const struct shape_place *p)
 {
-	return p->at + p->literal_n < p->n && *behind(p) == 0;
+	return p->at + p->literal_n < p->n && *shape_behind(p) == 0;
 }
 
 bool shape_putty(const struct shape_place *p)
 {
 	size_t left = p->n - p->at - p->literal_n;
 
-	return left >= 2 && behind(p)[0] >= '1' && behind(p)[0] <= '9' && behind(p)[1] == ':';
-}
-
-/* --- keys with something before or between --- */
-
-#define SECRET_KEY_N 40
-#define SECRET_KEY_NEAR 48 /* bytes between the word and the key */
-
-/* As random ones are: some of each kind, and hardly any of the signs. */
-static bool has_mixed_letters(const uint8_t *p, size_t n)
-{
-	size_t upper = 0, lower = 0, digits = 0;
-
-	for (size_t i = 0; i < n; i++) {
-		upper += p[i] >= 'A' && p[i] <= 'Z';
-		lower += p[i] >= 'a' && p[i] <= 'z';
-		digits += p[i] >= '0' && p[i] <= '9';
-	}
-	return upper * 7 >= n && lower * 7 >= n && digits >= 2 &&
-	       (upper + lower + digits) * 8 >= n * 7;
-}
-
-static bool is_key_byte(uint8_t c)
-{
-	return is_alnum(c) || c == '+' || c == '/';
-}
-
-/* True if the text between the word and the key gives the one to the other. */
-static bool is_assigned(const uint8_t *between, size_t n)
-{
-	return memchr(between, '=', n) || memchr(between, ':', n) || memchr(between, '>', n);
-}
-
-/* The word "secret" in any case, and soon after it exactly 40 characters of base64. */
-bool shape_aws_secret(const struct shape_place *p)
-{
-	size_t at = p->at + p->literal_n, end;
-
-	if (p->at < 1 || p->n - p->at < 5 ||
-	        strncasecmp((const char *)p->text + p->at - 1, "secret", 6) != 0)
-		return false;
-	end = p->n - at < SECRET_KEY_NEAR ? p->n : at + SECRET_KEY_NEAR;
-	while (at < end) {
-		size_t run = 0;
-
-		while (at + run < p->n && run <= SECRET_KEY_N && is_key_byte(p->text[at + run]))
-			run++;
-		if (run > SECRET_KEY_N && p->text[at + SECRET_KEY_N] == '/')
-			run = SECRET_KEY_N; /* the next segment of a path */
-		if (run == SECRET_KEY_N)
-			return is_assigned(p->text + p->at, at - p->at) &&
-			       has_mixed_letters(p->text + at, run) &&
-			       shape_is_even(p->text + at, run, 12);
-		at += run + 1;
-	}
-	return false;
-}
-
-#define ACCESS_KEY_BODY 16
-
-/* The sixteen characters are not followed by more of them in capitals, which a constant's name or
- * encoded data would have. */
-bool shape_aws_access(const struct shape_place *p)
-{
-	size_t end = p->at + p->literal_n + ACCESS_KEY_BODY;
-
-	return end >= p->n || !shape_is(CLASS_CAPS, p->text[end]);
-}
-
-/* "sk-" begins keys of many services, and names of many other things. */
-bool shape_sk(const struct shape_place *p)
-{
-	size_t digits = 0, upper = 0;
-
-	for (size_t i = 0; i < p->run; i++) {
-		digits += behind(p)[i] >= '0' && behind(p)[i] <= '9';
-		upper += behind(p)[i] >= 'A' && behind(p)[i] <= 'Z';
-	}
-	/* Those of formats of their own. */
-	if (memmem(behind(p), p->run, "T3BlbkFJ", 8) || memmem(behind(p), p->run, "or-v1-", 6))
-		return false;
-	return shape_bounded(p) && digits >= 3 && (upper >= 3 || digits >= 8) &&
-	       shape_is_even(behind(p), p->run, 9);
-}
-
-#define OPENAI_HALF 20
-
-bool shape_openai(const struct shape_place *p)
-{
-	return run_before(CLASS_WORD, p->text, p->at, OPENAI_HALF) == OPENAI_HALF &&
-	       p->run >= OPENAI_HALF;
-}
-
-#define SENDGRID_ID 22
-#define SENDGRID_SECRET 43
-
-bool shape_sendgrid(const struct shape_place *p)
-{
-	return shape_run(CLASS_WORD, behind(p), p->run, p->run) == SENDGRID_ID &&
-	       behind(p)[SENDGRID_ID] == '.' &&
-	       shape_run(CLASS_WORD, behind(p) + SENDGRID_ID + 1, p->run - SENDGRID_ID - 1,
-	               SENDGRID_SECRET) == SENDGRID_SECRET;
-}
-
-bool shape_slack(const struct shape_place *p)
-{
-	size_t digits = 0;
-
-	for (size_t i = 0; i < p->run; i++)
-		digits += behind(p)[i] >= '0' && behind(p)[i] <= '9';
-	return digits >= 4;
-}
-
-#define TELEGRAM_ID_MIN 8
-#define TELEGRAM_ID_MAX 10
-
-bool shape_telegram(const struct shape_place *p)
-{
-	size_t digits = 0;
-
-	while (digits < p->at && digits <= TELEGRAM_ID_MAX && p->text[p->at - 1 - digits] >= '0' &&
-	        p->text[p->at - 1 - digits] <= '9')
-		digits++;
-	return digits >= TELEGRAM_ID_MIN && digits <= TELEGRAM_ID_MAX;
-}
-
-#define SNOWFLAKE_MIN 17
-
-bool shape_discord(const struct shape_place *p)
-{
-	size_t digits = 0;
-
-	while (digits < p->run && behind(p)[digits] >= '0' && behind(p)[digits] <= '9')
-		digits++;
-	return digits >= SNOWFLAKE_MIN && digits < p->run && behind(p)[digits] == '/';
-}
-
-#define TERRAFORM_ID 14
-
-bool shape_terraform(const struct shape_place *p)
-{
-	return run_before(CLASS_ALNUM, p->text, p->at, TERRAFORM_ID) == TERRAFORM_ID;
-}
-
-#define MAILCHIMP_N 32
-
-bool shape_mailchimp(const struct shape_place *p)
-{
-	return run_before(CLASS_HEX, p->text, p->at, MAILCHIMP_N) == MAILCHIMP_N &&
-	       shape_is_even(p->text + p->at - MAILCHIMP_N, MAILCHIMP_N, 6) &&
-	       behind(p)[0] >= '1' && behind(p)[0] <= '9';
-}
-
-#define AZURE_ID 3
-
-bool shape_azure_client(const struct shape_place *p)
-{
-	return run_before(CLASS_TOKEN, p->text, p->at, AZURE_ID) == AZURE_ID;
-}
-
-#define DEVOPS_BODY 70
-
-bool shape_azure_devops(const struct shape_place *p)
-{
-	return run_before(CLASS_ALNUM, p->text, p->at, DEVOPS_BODY) == DEVOPS_BODY;
-}
-
-#define UUID_N 36
-
-bool shape_uuid(const struct shape_place *p)
-{
-	const uint8_t *uuid = behind(p);
-
-	if (p->run < UUID_N)
-		return false;
-	for (size_t i = 0; i < UUID_N; i++) {
-		bool dash = i == 8 || i == 13 || i == 18 || i == 23;
-
-		if (dash ? uuid[i] != '-' : !shape_is(CLASS_HEX, uuid[i]))
-			return false;
-	}
-	return true;
-}
-
-#define CLOUDFLARE_ID 24
-
-bool shape_cloudflare(const struct shape_place *p)
-{
-	return shape_run(CLASS_HEX, behind(p), p->run, p->run) == CLOUDFLARE_ID &&
-	       behind(p)[CLOUDFLARE_ID] == '-' && p->run > 120;
-}
-
-#define CLICKUP_SECRET 32
-
-/* The number of a user, "_", and 32 characters. */
-bool shape_clickup(const struct shape_place *p)
-{
-	size_t digits = 0;
-
-	while (digits < p->run && behind(p)[digits] >= '0' && behind(p)[digits] <= '9')
-		digits++;
-	return shape_bounded(p) && digits > 0 && p->run == digits + 1 + CLICKUP_SECRET &&
-	       behind(p)[digits] == '_';
+	return left >= 2 && shape_behind(p)[0] >= '1' && shape_behind(p)[0] <= '9' &&
+	       shape_behind(p)[1] == ':';
 }

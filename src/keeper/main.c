@@ -34,6 +34,7 @@ struct keeper {
 	struct sandboxes sandboxes;
 	struct desk desk;
 	struct token token;
+	struct key_tokens key_tokens;
 	int status;
 };
 
@@ -136,6 +137,8 @@ static int on_supervisor_message(struct ipc_peer *peer, struct ipc_message *mess
 		return desk_ask(&keeper->desk, message);
 	case MESSAGE_KEEPER_TOKEN:
 		return token_connect(&keeper->token, message);
+	case MESSAGE_KEEPER_KEY_TOKEN:
+		return key_tokens_told(&keeper->key_tokens, message);
 	case MESSAGE_KEEPER_CA_KEPT:
 		return desk_kept(&keeper->desk, message);
 	case MESSAGE_KEEPER_CREDENTIAL:
@@ -173,13 +176,16 @@ static void serve(struct keeper *keeper, uint64_t start_id)
 	must("no supervisor", ipc_peer_open(keeper->loop, &keeper->supervisor, IPC_SUPERVISOR_FD,
 	                              "supervisor", on_supervisor_message, on_supervisor_end));
 	token_init(&keeper->token, keeper->loop, &keeper->supervisor);
+	key_tokens_init(&keeper->key_tokens, keeper->loop, &keeper->supervisor);
 	keeper->sources = (struct sources){.loop = keeper->loop,
 	        .supervisor = &keeper->supervisor,
 	        .marker = &keeper->marker,
+	        .key_tokens = &keeper->key_tokens,
 	        .on_operated = sandboxes_on_operated};
 	keeper->sandboxes = (struct sandboxes){.loop = keeper->loop,
 	        .authorities = &keeper->authorities,
 	        .token = &keeper->token,
+	        .key_tokens = &keeper->key_tokens,
 	        .sources = &keeper->sources};
 	keeper->desk = (struct desk){.now = &keeper->authorities,
 	        .sandboxes = &keeper->sandboxes,
@@ -193,6 +199,7 @@ static void serve(struct keeper *keeper, uint64_t start_id)
 	desk_fini(&keeper->desk);
 	sandboxes_free(&keeper->sandboxes);
 	token_fini(&keeper->token);
+	key_tokens_fini(&keeper->key_tokens);
 	ipc_peer_close(&keeper->supervisor);
 }
 

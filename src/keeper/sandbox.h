@@ -35,6 +35,8 @@ struct sandbox {
 	uint64_t early_generation;
 	uint32_t source_count;
 	struct source *sources;
+	struct sandbox_signature *signatures; /* that its worker waits for */
+	size_t signature_count;
 };
 
 /* sandboxes.c. Returns the sandbox with this id, or NULL. */
@@ -53,6 +55,10 @@ enum sandbox_made sandbox_make_intermediate(struct sandbox *sandbox, char why[CA
 int sandbox_take_names(struct sandbox *sandbox, struct slice names);
 /* Gives up the token's job for the sandbox: its result is not wanted any more. */
 void sandbox_forget_job(struct sandbox *sandbox);
+/* sandbox_sign.c. Handles MESSAGE_CREDENTIAL_SIGN. Returns 0 or -EBADMSG. */
+int sandbox_on_sign(struct sandbox *sandbox, struct ipc_message *message);
+/* The worker is gone: nobody waits for its signatures. */
+void sandbox_forget_signatures(struct sandbox *sandbox);
 /* Handles MESSAGE_CA_GET. Returns 0 or -errno. */
 int sandbox_on_ca_get(struct sandbox *sandbox, const struct ipc_message *message);
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A worker may send three messages, all checked completely: "give me my CA", "give me my
- * credential number N" and "a login has given this token". The socket pair of a message determines
- * its sandbox, never its content. Any other message closes that worker's pair and frees everything
- * that was kept for it; the others do not notice.
+ * A worker may send four messages, all checked completely: "give me my CA", "give me my credential
+ * number N", "let the key of my credential number N sign this" and "a login has given this token".
+ * The socket pair of a message determines its sandbox, never its content. Any other message closes
+ * that worker's pair and frees everything that was kept for it; the others do not notice.
  *
  * The supervisor tells the keeper a worker's sandbox before it tells the worker, but over another
  * pair: questions for credentials that arrive earlier are kept until then, one for each possible
@@ -44,6 +44,7 @@ static void sandbox_free(struct sandbox *sandbox)
 	struct sandboxes *all = sandbox->all;
 
 	sandbox_forget_job(sandbox);
+	sandbox_forget_signatures(sandbox);
 	ipc_peer_close(&sandbox->worker);
 	sources_free(sandbox->sources, sandbox->source_count);
 	free(sandbox->early);
@@ -154,6 +155,8 @@ static int on_worker_message(struct ipc_peer *peer, struct ipc_message *message)
 		return sandbox_on_ca_get(sandbox, message);
 	case MESSAGE_CREDENTIAL_GET:
 		return on_credential_get(sandbox, message);
+	case MESSAGE_CREDENTIAL_SIGN:
+		return sandbox_on_sign(sandbox, message);
 	case MESSAGE_CREDENTIAL_SEAL:
 		return on_seal(sandbox, message);
 	default:
@@ -212,6 +215,12 @@ static int forget(struct sandbox *sandbox)
 	return 0;
 }
 
+static bool take_key(struct source *source, struct slice uri)
+{
+	source->key = strndup(uri.p, uri.n);
+	return source->key;
+}
+
 static int describe(struct sandbox *sandbox, const struct message_keeper_sandbox *m)
 {
 	struct source *before = sandbox->sources;
@@ -243,6 +252,8 @@ static int describe(struct sandbox *sandbox, const struct message_keeper_sandbox
 		slice_escape(m->credentials[i].name, source->name, sizeof(source->name));
 		source_init(source);
 		sandbox->source_count = i + 1;
+		if (m->credentials[i].key.n && !take_key(source, m->credentials[i].key))
+			rc = -ENOMEM;
 		if (!m->credentials[i].sealed)
 			continue;
 		source->jar = jars_get(&sandbox->all->jars, m->owner, source->name);

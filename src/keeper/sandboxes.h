@@ -13,6 +13,7 @@ struct sandboxes {
 	struct loop *loop;
 	const struct authorities *authorities;
 	struct token *token;
+	struct key_tokens *key_tokens;
 	struct sources *sources;
 	struct jars jars;
 	struct sandbox *first;

@@ -18,6 +18,7 @@
 #include <utlist.h>
 
 #include "keeper/marker.h"
+#include "keeper/source_trial.h"
 #include "keeper/value.h"
 #include "vethguard/base/clock.h"
 #include "vethguard/base/hash.h"
@@ -135,12 +136,18 @@ static bool is_kept(const struct source *source)
 	return !source->revoked || (o->begun && o->what == MESSAGE_CREDENTIAL_ROTATE);
 }
 
-/* Tells the operator what was fetched, if an operator asked for it. */
-static void tell_fetched(struct source *source, const uint8_t *mark, int64_t lives_ms)
+/* Tells the operator what was fetched, if an operator asked for it; of a certificate whose key is
+ * in a token, after a trial. */
+static void tell_fetched(struct source *source, const uint8_t *bytes, int64_t lives_ms)
 {
-	source_proceed(source, NULL,
-	        slice_of(mark, source->sources->marker ? MESSAGE_CREDENTIAL_MARK_BYTES : 0),
-	        (uint32_t)(lives_ms / 1000));
+	const struct slice mark =
+	        slice_of(bytes, source->sources->marker ? MESSAGE_CREDENTIAL_MARK_BYTES : 0);
+	const uint32_t ttl_s = (uint32_t)(lives_ms / 1000);
+
+	if (source->trial)
+		source_trial_begin(source, mark, ttl_s);
+	else
+		source_proceed(source, NULL, mark, ttl_s);
 }
 
 static void finish(struct source *source)
@@ -153,6 +160,9 @@ static void finish(struct source *source)
 
 	if (!error && is_kept(source) && source_value_hold(source, value, told, lives_ms) < 0)
 		error = "cannot be kept: there is no memory that may be locked";
+	if (!error && source->key && source->operation.begun &&
+	        !source_trial_prepare(source, value))
+		error = "cannot be tried: there is no memory";
 	if (error) {
 		fail(source, error);
 		return;

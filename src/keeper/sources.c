@@ -9,8 +9,10 @@
 #include "keeper/sources.h"
 
 #include <errno.h>
+#include <stdlib.h>
 
 #include "keeper/source_fetch.h"
+#include "keeper/source_trial.h"
 #include "vethguard/base/clock.h"
 #include "vethguard/base/log.h"
 
@@ -25,6 +27,8 @@ void source_fini(struct source *source)
 	source_value_drop(source);
 	loop_timer_close(&source->end);
 	keeper_jar_put(source->jar);
+	source_trial_cancel(source);
+	free(source->key);
 }
 
 void source_forget(struct source *source)

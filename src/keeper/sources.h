@@ -7,6 +7,7 @@
 #define VETHGUARD_SRC_KEEPER_SOURCES_H
 
 #include "keeper/jars.h"
+#include "keeper/key_tokens.h"
 #include "vethguard/base/secret.h"
 #include "vethguard/ipc/peer.h"
 
@@ -21,6 +22,7 @@ struct sources {
 	uint64_t last_question;
 	struct source *asked;  /* sources that wait for a descriptor */
 	struct marker *marker; /* keeper/marker.h; NULL: values get no mark */
+	struct key_tokens *key_tokens;
 	/* Called when an operator's CHECK or ROTATE is done. error: one sentence, or NULL; without
 	 * an error, mark (MESSAGE_CREDENTIAL_MARK_BYTES, or empty) and ttl_s are those of the
 	 * fetched value. */
@@ -54,6 +56,8 @@ struct source {
 	uint32_t credential;
 	void *context; /* for on_answer */
 	char name[MESSAGE_NAME_MAX + 1];
+	char *key; /* pkcs11: URI of the key in a token that signs for it; owned; NULL: none */
+	struct source_trial *trial; /* a signature by that key, which an operator waits for */
 	struct keeper_jar *jar; /* a reference: the source is what logins inside gave; else NULL */
 	uint32_t ttl_s;
 	uint32_t told_s; /* of the value that is read: its lifetime as its service tells; 0: ttl_s

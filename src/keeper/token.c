@@ -1,8 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * A token that does not answer in time is given up: all waiting jobs fail, the pair is closed, and
- * the supervisor ends the token process, because nothing else interrupts a module's call.
- */
 #include "keeper/token.h"
 
 #include <errno.h>
@@ -10,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <utlist.h>
 
 #include "vethguard/base/log.h"
 
@@ -18,46 +13,12 @@
 #define MESSAGE_OUT_MAX 1024
 
 struct token_job {
-	struct token_job *prev, *next;
-	struct token *token;
-	uint64_t id;
+	struct token_question question;
 	const struct ca *issuer;
 	struct ca_draft *draft; /* owned; NULL: the job was canceled */
-	bool sent;
-	uint8_t digest[MESSAGE_DIGEST_BYTES];
 	token_done done;
 	void *context;
 };
-
-static void job_free(struct token_job *job)
-{
-	DL_DELETE(job->token->first, job);
-	ca_draft_free(job->draft);
-	free(job);
-}
-
-static void finish(struct token_job *job, struct ca *made, const char *why)
-{
-	token_done done = job->done;
-	void *context = job->context;
-
-	job_free(job);
-	done(context, made, why);
-}
-
-static int send_first(struct token *t)
-{
-	uint8_t message[128];
-	struct token_job *job = t->first;
-	struct message_token_sign m = {slice_of((const char *)job->digest, sizeof(job->digest))};
-
-	job->sent = true;
-	loop_timer_set(&t->timer, TOKEN_SIGN_MS);
-	return ipc_send(&t->peer, message,
-	        message_token_sign_encode(
-	                message, sizeof(message), MESSAGE_TOKEN_SIGN, job->id, &m),
-	        NULL, 0);
-}
 
 static void tell(struct token *t, const char *text)
 {
@@ -71,66 +32,49 @@ static void tell(struct token *t, const char *text)
 		        NULL, 0);
 }
 
-/* Fails all waiting jobs. Their owners may ask again from within, and then learn at once that there
- * is no token. */
-static void lose(struct token *t, const char *why)
+static void on_lost(struct token_queue *queue, const char *why)
 {
-	ipc_peer_close(&t->peer);
-	loop_timer_cancel(&t->timer);
+	struct token *t = container_of(queue, struct token, queue);
+
+	if (why)
+		tell(t, why);
 	if (t->trial == TOKEN_TRIED)
 		t->trial = TOKEN_UNTRIED;
-	while (t->first)
-		finish(t->first, NULL, why);
 }
 
-static void on_late(struct loop_timer *timer)
+static void job_free(struct token_job *job)
 {
-	struct token *t = container_of(timer, struct token, timer);
-	char why[128];
-
-	snprintf(why, sizeof(why), "the token has not signed within %d seconds",
-	        TOKEN_SIGN_MS / 1000);
-	tell(t, why);
-	lose(t, why);
+	ca_draft_free(job->draft);
+	free(job);
 }
 
-static void on_end(struct ipc_peer *peer, int error)
+static void on_answer(
+        struct token_question *question, const struct message_token_signature *m, const char *lost)
 {
-	struct token *t = container_of(peer, struct token, peer);
-
-	if (error == -EBADMSG)
-		tell(t, "it broke the protocol with the keeper");
-	lose(t, "the token's process has ended");
-}
-
-static int on_message(struct ipc_peer *peer, struct ipc_message *message)
-{
-	struct token *t = container_of(peer, struct token, peer);
-	struct message_token_signature m;
-	struct token_job *job = t->first;
+	struct token_job *job = container_of(question, struct token_job, question);
+	token_done done = job->done;
+	void *context = job->context;
 	char why[CA_WHY_MAX] = "";
 	struct ca *made = NULL;
 
-	if (message->head.type != MESSAGE_TOKEN_SIGNATURE || message->fd_count > 0 || !job ||
-	        job->id != message->head.id ||
-	        message_token_signature_decode(&message->body, &m) < 0)
-		return -EBADMSG;
-	loop_timer_cancel(&t->timer);
-	if (m.signature.n && job->draft) {
+	if (!m) {
+		snprintf(why, sizeof(why), "%s", lost);
+	} else if (m->signature.n && job->draft) {
 		made = ca_draft_finish(job->draft, job->issuer,
-		        m.kind == MESSAGE_TOKEN_RSA ? CA_SIGNATURE_RSA : CA_SIGNATURE_ECDSA,
-		        m.signature, why);
+		        m->kind == MESSAGE_TOKEN_RSA ? CA_SIGNATURE_RSA : CA_SIGNATURE_ECDSA,
+		        m->signature, why);
 		job->draft = NULL;
 	} else {
-		slice_escape(m.error, why, sizeof(why));
+		slice_escape(m->error, why, sizeof(why));
 	}
-	finish(job, made, why);
-	return peer->open && t->first && !t->first->sent ? send_first(t) : 0;
+	job_free(job);
+	done(context, made, why);
 }
 
-void token_init(struct token *t, struct loop *loop, struct ipc_peer *supervisor)
+void token_init(struct token *token, struct loop *loop, struct ipc_peer *supervisor)
 {
-	*t = (struct token){.loop = loop, .supervisor = supervisor};
+	*token = (struct token){.supervisor = supervisor};
+	token_queue_init(&token->queue, loop, on_lost);
 }
 
 static void forget_trial(struct token *t)
@@ -144,43 +88,48 @@ static void forget_trial(struct token *t)
 
 int token_connect(struct token *t, struct ipc_message *message)
 {
-	int rc = 0;
+	int rc;
 
 	if (!reader_done(&message->body) || message->fd_count != 1)
 		return -EBADMSG;
-	if (t->peer.open)
-		lose(t, "another process speaks to the token now");
+	if (t->queue.peer.open)
+		token_queue_lose(&t->queue, "another process speaks to the token now");
 	forget_trial(t);
-	if (!t->timer.event)
-		rc = loop_timer_open(t->loop, &t->timer, on_late);
-	if (rc < 0)
-		return rc;
-	rc = ipc_peer_open(t->loop, &t->peer, message->fds[0], "token", on_message, on_end);
+	rc = token_queue_connect(&t->queue, message->fds[0]);
 	message->fds[0] = -1;
 	return rc;
+}
+
+static int ask(struct token *t, struct token_job *job, const uint8_t *digest)
+{
+	uint8_t message[128];
+	const struct message_token_sign m = {slice_of((const char *)digest, MESSAGE_DIGEST_BYTES)};
+	size_t n = message_token_sign_encode(
+	        message, sizeof(message), MESSAGE_TOKEN_SIGN, token_queue_next_id(&t->queue), &m);
+
+	return token_queue_add(&t->queue, &job->question, message, n);
 }
 
 struct token_job *token_sign(struct token *t, const struct ca *issuer,
         const struct ca_wanted *wanted, token_done done, void *context, char why[CA_WHY_MAX])
 {
-	struct token_job *job = t->peer.open ? calloc(1, sizeof(*job)) : NULL;
+	struct token_job *job = t->queue.peer.open ? calloc(1, sizeof(*job)) : NULL;
+	uint8_t digest[MESSAGE_DIGEST_BYTES];
 
-	snprintf(why, CA_WHY_MAX, "%s", t->peer.open ? "no memory" : NO_TOKEN);
+	snprintf(why, CA_WHY_MAX, "%s", t->queue.peer.open ? "no memory" : NO_TOKEN);
 	if (!job)
 		return NULL;
-	job->draft = ca_draft_new(issuer, wanted, job->digest);
+	job->draft = ca_draft_new(issuer, wanted, digest);
 	if (!job->draft) {
 		snprintf(why, CA_WHY_MAX, "the CA has ended, or there is no memory");
 		free(job);
 		return NULL;
 	}
-	job->token = t;
-	job->id = ++t->last_id;
+	job->question.on_answer = on_answer;
 	job->issuer = issuer;
 	job->done = done;
 	job->context = context;
-	DL_APPEND(t->first, job);
-	if (t->first == job && send_first(t) < 0) {
+	if (ask(t, job, digest) < 0) {
 		job_free(job);
 		snprintf(why, CA_WHY_MAX, NO_TOKEN);
 		return NULL;
@@ -199,7 +148,7 @@ void token_cancel(struct token_job *job)
 {
 	if (!job)
 		return;
-	if (!job->sent) {
+	if (token_question_cancel(&job->question)) {
 		job_free(job);
 		return;
 	}
@@ -264,9 +213,6 @@ bool token_try(struct token *t, struct slice certificate, bool anew, struct ca *
 
 void token_fini(struct token *t)
 {
-	while (t->first)
-		job_free(t->first);
-	ipc_peer_close(&t->peer);
-	loop_timer_close(&t->timer);
+	token_queue_fini(&t->queue);
 	forget_trial(t);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * token: gets signatures from the process that has a PKCS #11 token's key (src/token). Digests go
- * there one at a time; the others wait in a queue. The signatures are verified here.
+ * token: gets signatures from the process that has the key of the configured CA in a PKCS #11 token
+ * (token_queue.h). The signatures are verified here.
  *
  * The key of a CA is tried once for each such process, before anything depends on it: the trial
  * signs an intermediate that no sandbox gets.
@@ -10,9 +10,7 @@
 #define VETHGUARD_SRC_KEEPER_TOKEN_H
 
 #include "keeper/authority.h"
-
-#define TOKEN_SIGN_MS \
-	5000 /* bound on one signature; a starting sandbox waits ten seconds at most \ */
+#include "keeper/token_queue.h"
 
 struct token_job;
 /* made: owned by the callee from now on; NULL: why says what is wrong. The job is freed afterwards.
@@ -22,12 +20,8 @@ typedef void (*token_done)(void *context, struct ca *made, const char *why);
 enum token_trial { TOKEN_UNTRIED, TOKEN_TRYING, TOKEN_TRIED };
 
 struct token {
-	struct loop *loop;
 	struct ipc_peer *supervisor;
-	struct ipc_peer peer; /* open while there is a token process */
-	struct loop_timer timer;
-	struct token_job *first; /* queue; the token process has the first one */
-	uint64_t last_id;
+	struct token_queue queue;
 	/* The trial of one certificate's key. */
 	enum token_trial trial;
 	uint8_t tried[CA_FINGERPRINT_BYTES];

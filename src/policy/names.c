@@ -102,7 +102,8 @@ const char *policy_inject_text(const struct policy_credential *c, char out[POLIC
 		snprintf(out, POLICY_INJECT_TEXT_MAX, "Cookie: %s=***", field);
 		break;
 	case POLICY_INJECT_CLIENT_CERTIFICATE:
-		snprintf(out, POLICY_INJECT_TEXT_MAX, "a certificate in the TLS handshake");
+		snprintf(out, POLICY_INJECT_TEXT_MAX, "a certificate in the TLS handshake%s%s",
+		        field[0] ? ", signed by the key " : "", field);
 		break;
 	case POLICY_INJECT_POSTGRES:
 		slice_escape(c->username, field, sizeof(field));

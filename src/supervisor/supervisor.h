@@ -11,7 +11,7 @@
 #include "supervisor/process/credentials.h"
 #include "supervisor/process/gateway.h"
 #include "supervisor/process/keeper.h"
-#include "supervisor/process/token.h"
+#include "supervisor/process/key_tokens.h"
 #include "supervisor/sandbox/sandbox.h"
 #include "supervisor/sandbox/worker_pool.h"
 
@@ -48,9 +48,10 @@ struct supervisor {
 	struct gate_host *gates;
 	/* Directory of the root CA's file; -1: the keeper makes a root CA of its own. */
 	int ca;
-	struct token_process token;  /* persistent only */
-	struct gateway_life gateway; /* process/gateway.h; persistent */
-	int names;                   /* persistent: directory of the sandboxes' synthetic names */
+	struct token_process token;                         /* persistent only */
+	struct token_process key_tokens[CONFIG_TOKENS_MAX]; /* persistent only */
+	struct gateway_life gateway;                        /* process/gateway.h; persistent */
+	int names;           /* persistent: directory of the sandboxes' synthetic names */
 	const char *bundles; /* persistent: where bundles are kept (config/bundle_store.h) */
 	int limits;          /* persistent: directory of what their limits have counted */
 	/* Persistent: called when keeper and recorder both serve; NULL: not called. */

@@ -39,7 +39,7 @@ static int bio_write(BIO *bio, const char *p, size_t len, size_t *n)
 	struct tls *tls = BIO_get_data(bio);
 
 	BIO_clear_retry_flags(bio);
-	int rc = buf_append(tls->out, p, len);
+	int rc = tls->out ? buf_append(tls->out, p, len) : 0;
 	if (rc < 0) {
 		tls->output_error = rc;
 		return 0;

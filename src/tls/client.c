@@ -6,7 +6,8 @@
  * carries the verification of the handshake that made it, so the slot's key includes the expected
  * peer besides the owner's key: a session never vouches for another name.
  */
-#include "tls/record.h"
+#include "tls/elsewhere.h"
+#include "tls/record/record.h"
 #include "tls/session.h"
 
 #include <openssl/err.h>
@@ -151,8 +152,9 @@ struct tls *tls_connect_new(struct tls_client *client, struct slice host, const 
 
 bool tls_present(struct tls *tls, struct tls_identity *identity)
 {
-	const bool taken = SSL_use_cert_and_key(tls->ssl, identity->leaf, identity->key,
-	                           identity->chain, 1) == 1;
+	const bool taken = identity->elsewhere ? elsewhere_present(tls, identity)
+	                                       : SSL_use_cert_and_key(tls->ssl, identity->leaf,
+	                                                 identity->key, identity->chain, 1) == 1;
 
 	ERR_clear_error();
 	return taken;

@@ -42,3 +42,8 @@ int64_t tls_identity_expires_s(const struct tls_identity *identity)
 {
 	return identity->expires_s;
 }
+
+bool tls_identity_is_elsewhere(const struct tls_identity *identity)
+{
+	return identity->elsewhere;
+}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Theory of operation: makes an identity from an operator's PEM files. OpenSSL parses them; every
  * failure becomes a sentence for the operator, which has no byte of the key. */
-#include "tls/private.h"
+#include "tls/elsewhere.h"
 
 #include <openssl/err.h>
 #include <openssl/pem.h>
@@ -75,7 +75,7 @@ static const char *check(struct parts *p)
 {
 	int days, seconds;
 
-	if (X509_check_private_key(p->leaf, p->key) != 1) {
+	if (X509_check_private_key(p->leaf, p->key) != 1) { /* it compares the public halves */
 		ERR_clear_error();
 		return "the key is not that of the certificate";
 	}
@@ -85,11 +85,61 @@ static const char *check(struct parts *p)
 	return days < 0 || seconds < 0 ? "the certificate has expired" : NULL;
 }
 
+/* Takes the certificate's public key in place of the private one. */
+static const char *take_public_key(struct slice pem, struct parts *p)
+{
+	if (memmem(pem.p, pem.n, "PRIVATE KEY-----", sizeof("PRIVATE KEY-----") - 1))
+		return "it holds a private key, but the policy's key is in a token";
+	p->key = X509_get_pubkey(p->leaf);
+	ERR_clear_error();
+	if (!p->key || !(EVP_PKEY_is_a(p->key, "RSA") || EVP_PKEY_is_a(p->key, "EC")))
+		return "a key in a token is RSA or EC, and that of the certificate is neither";
+	return NULL;
+}
+
+static struct tls_identity *finish(
+        struct parts *p, bool elsewhere, const char *fault, char why[TLS_IDENTITY_WHY_MAX])
+{
+	struct tls_identity *identity = NULL;
+
+	if (!fault)
+		fault = check(p);
+	if (!fault) {
+		identity = tls_identity_new(p->leaf, p->key, p->chain, p->expires_s);
+		fault = identity ? "" : "no memory";
+	}
+	snprintf(why, TLS_IDENTITY_WHY_MAX, "%s", fault);
+	if (identity) {
+		identity->elsewhere = elsewhere;
+		return identity;
+	}
+	X509_free(p->leaf);
+	EVP_PKEY_free(p->key);
+	sk_X509_pop_free(p->chain, X509_free);
+	return NULL;
+}
+
+struct tls_identity *tls_identity_read_elsewhere(struct slice pem, char why[TLS_IDENTITY_WHY_MAX])
+{
+	struct parts p = {0};
+	const char *fault;
+
+	tls_library_init();
+	ERR_clear_error();
+	fault = pem.n > INT32_MAX ? "a file is too long" : NULL;
+	if (!elsewhere_is_possible())
+		fault = "this OpenSSL cannot wait for a signature from elsewhere";
+	if (!fault)
+		fault = read_chain(pem, &p);
+	if (!fault)
+		fault = take_public_key(pem, &p);
+	return finish(&p, true, fault, why);
+}
+
 struct tls_identity *tls_identity_read(
         struct slice chain, struct slice key, char why[TLS_IDENTITY_WHY_MAX])
 {
 	struct parts p = {0};
-	struct tls_identity *identity = NULL;
 	const char *fault;
 
 	tls_library_init();
@@ -99,17 +149,5 @@ struct tls_identity *tls_identity_read(
 		fault = read_chain(chain, &p);
 	if (!fault)
 		fault = read_key(key, &p);
-	if (!fault)
-		fault = check(&p);
-	if (!fault) {
-		identity = tls_identity_new(p.leaf, p.key, p.chain, p.expires_s);
-		fault = identity ? "" : "no memory";
-	}
-	snprintf(why, TLS_IDENTITY_WHY_MAX, "%s", fault);
-	if (identity)
-		return identity;
-	X509_free(p.leaf);
-	EVP_PKEY_free(p.key);
-	sk_X509_pop_free(p.chain, X509_free);
-	return NULL;
+	return finish(&p, false, fault, why);
 }

@@ -12,7 +12,8 @@
  * If the context cannot be made, OpenSSL's default context serves as well.
  */
 #include "tls/private.h"
-#include "tls/secrets.h"
+#include "tls/elsewhere.h"
+#include "tls/record/secrets.h"
 
 #include <openssl/core_dispatch.h>
 #include <openssl/crypto.h>
@@ -31,7 +32,7 @@ static OSSL_PROVIDER *wide; /* OpenSSL's default provider, in its own context */
 static OSSL_ALGORITHM decoders[ALGORITHMS_MAX + 1];
 static OSSL_ALGORITHM key_types[ALGORITHMS_MAX + 1];
 static OSSL_ALGORITHM ciphers[ALGORITHMS_MAX + 1];
-static const OSSL_ALGORITHM *kdfs; /* all of them */
+static const OSSL_ALGORITHM *kdfs, *signatures; /* all of them */
 
 /* First names of the key types in certificates and handshakes, and of those used by the key
  * schedule. */
@@ -83,6 +84,8 @@ static const OSSL_ALGORITHM *query(void *context, int operation, int *no_cache)
 		return ciphers;
 	if (operation == OSSL_OP_KDF)
 		return kdfs;
+	if (operation == OSSL_OP_SIGNATURE)
+		return signatures;
 	return OSSL_PROVIDER_query_operation(wide, operation, no_cache);
 }
 
@@ -140,6 +143,8 @@ static void make_library(void)
 	pick(OSSL_OP_KEYMGMT, key_type_names, key_types, NULL);
 	pick(OSSL_OP_CIPHER, cipher_names, ciphers, NULL);
 	kdfs = secrets_listen(OSSL_PROVIDER_query_operation(wide, OSSL_OP_KDF, &no_cache));
+	signatures =
+	        elsewhere_listen(OSSL_PROVIDER_query_operation(wide, OSSL_OP_SIGNATURE, &no_cache));
 	/* OpenSSL's usual random generator uses a cipher, which the wide provider would fetch for
 	 * itself together with all others. The hash-based one of NIST SP 800-90A is as good. */
 	if (OSSL_PROVIDER_add_builtin(made, "vethguard", provider_init))

@@ -14,6 +14,7 @@
 struct session_slot;
 struct record_layer;
 struct record_suites;
+struct elsewhere;
 
 struct tls {
 	SSL *ssl;                     /* NULL: its record layer was taken over */
@@ -21,19 +22,21 @@ struct tls {
 	struct record_suites *suites; /* the server's or the client's */
 	const uint8_t *in;            /* borrowed from the owner; see tls_feed() */
 	size_t in_left;
-	struct buf *out;           /* borrowed */
+	struct buf *out;           /* borrowed; NULL: it is being freed, and output is dropped */
 	struct slice alpn;         /* borrowed; wire form */
 	struct slice chosen;       /* the protocol in alpn that was agreed on */
 	struct tls_server *server; /* either server or client is set */
 	struct tls_client *client;
 	struct session_slot *sessions; /* client side: one reference */
-	const char *error;             /* static text; set with TLS_ERROR */
-	uint64_t sni_hash;             /* server side: hash of the name in the first ClientHello */
-	enum tls_key_kind key_kind;    /* server side: the kind that the ClientHello permits */
-	enum tls_status final;         /* TLS_CLOSED or TLS_ERROR once reached; until then TLS_OK */
-	int output_error;              /* -errno of the output buffer */
-	unsigned messages;             /* post-handshake, with little content between; see tls.c */
-	size_t content;                /* bytes of content since these were counted */
+	struct elsewhere
+	        *elsewhere;         /* client side: its certificate's key is elsewhere; else NULL */
+	const char *error;          /* static text; set with TLS_ERROR */
+	uint64_t sni_hash;          /* server side: hash of the name in the first ClientHello */
+	enum tls_key_kind key_kind; /* server side: the kind that the ClientHello permits */
+	enum tls_status final;      /* TLS_CLOSED or TLS_ERROR once reached; until then TLS_OK */
+	int output_error;           /* -errno of the output buffer */
+	unsigned messages;          /* post-handshake, with little content between; see tls.c */
+	size_t content;             /* bytes of content since these were counted */
 	bool sni_seen;
 	bool established;
 };
@@ -43,6 +46,7 @@ struct tls_identity {
 	EVP_PKEY *key;
 	STACK_OF(X509) * chain; /* without the leaf */
 	int64_t expires_s;      /* since the epoch */
+	bool elsewhere;         /* key is the public one */
 	unsigned references;
 };
 

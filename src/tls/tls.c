@@ -7,7 +7,8 @@
  * emptied before each call that may look at it, and a failure is turned into one static text at
  * once: no error of one connection shows up in another.
  */
-#include "tls/record.h"
+#include "tls/elsewhere.h"
+#include "tls/record/record.h"
 #include "tls/session.h"
 
 #include <errno.h>
@@ -64,6 +65,7 @@ void tls_free(struct tls *tls)
 {
 	if (!tls)
 		return;
+	elsewhere_fini(tls);
 	tls_ssl_free(tls);
 	record_layer_free(tls->layer);
 	session_slot_release(tls->sessions);
@@ -213,14 +215,18 @@ bool tls_alpn_contains(struct slice list, struct slice name)
 
 enum tls_status tls_handshake(struct tls *tls)
 {
+	bool waits;
+
 	if (tls->established && tls->final != TLS_ERROR)
 		return TLS_OK;
 	if (tls->final != TLS_OK)
 		return tls->final;
 	errors_clear();
 	takeover_watch(tls);
-	int rc = SSL_do_handshake(tls->ssl);
+	int rc = elsewhere_do_handshake(tls, &waits);
 	takeover_unwatch();
+	if (waits)
+		return TLS_WANT_SIGNATURE;
 	if (rc != 1)
 		return take_status(tls, rc);
 	errors_clear();

@@ -51,7 +51,14 @@ typedef ck_ulong ck_rv;
 #define CKA_SIGN 0x108UL
 #define CKA_ALWAYS_AUTHENTICATE 0x202UL
 #define CKM_RSA_PKCS 0x1UL
+#define CKM_RSA_PKCS_PSS 0xdUL
 #define CKM_ECDSA 0x1041UL
+#define CKM_SHA256 0x250UL
+#define CKM_SHA384 0x260UL
+#define CKM_SHA512 0x270UL
+#define CKG_MGF1_SHA256 2UL
+#define CKG_MGF1_SHA384 3UL
+#define CKG_MGF1_SHA512 4UL
 
 struct ck_version {
 	ck_byte major, minor;
@@ -70,6 +77,10 @@ struct ck_mechanism {
 	ck_ulong mechanism;
 	void *parameter;
 	ck_ulong parameter_n;
+};
+
+struct ck_pss { /* CK_RSA_PKCS_PSS_PARAMS */
+	ck_ulong hash, mgf, salt_n;
 };
 
 struct ck_mechanism_info {

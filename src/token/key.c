@@ -17,8 +17,27 @@
 
 #define SLOTS_MAX 64
 
-static const uint8_t digest_info[] = {0x30, 0x31, 0x30, 0x0d, 0x06, 0x09, 0x60, 0x86, 0x48, 0x01,
-        0x65, 0x03, 0x04, 0x02, 0x01, 0x05, 0x00, 0x04, 0x20}; /* RFC 8017 section 9.2, SHA-256 */
+#define INFO_BYTES 19
+/* What PKCS #1 1.5 puts before a digest (RFC 8017 section 9.2, note 1), and PSS's parameters, by
+ * the digest's length. */
+static const struct hash {
+	size_t digest_n;
+	uint8_t info[INFO_BYTES];
+	struct ck_pss pss;
+} hashes[] = {
+        {32,
+                {0x30, 0x31, 0x30, 0x0d, 0x06, 0x09, 0x60, 0x86, 0x48, 0x01, 0x65, 0x03, 0x04, 0x02,
+                        0x01, 0x05, 0x00, 0x04, 0x20},
+                {CKM_SHA256, CKG_MGF1_SHA256, 32}},
+        {48,
+                {0x30, 0x41, 0x30, 0x0d, 0x06, 0x09, 0x60, 0x86, 0x48, 0x01, 0x65, 0x03, 0x04, 0x02,
+                        0x02, 0x05, 0x00, 0x04, 0x30},
+                {CKM_SHA384, CKG_MGF1_SHA384, 48}},
+        {64,
+                {0x30, 0x51, 0x30, 0x0d, 0x06, 0x09, 0x60, 0x86, 0x48, 0x01, 0x65, 0x03, 0x04, 0x02,
+                        0x03, 0x05, 0x00, 0x04, 0x40},
+                {CKM_SHA512, CKG_MGF1_SHA512, 64}},
+};
 
 static bool refuse(char why[KEY_WHY_MAX], const char *what, ck_rv rv)
 {
@@ -119,6 +138,20 @@ bool key_find_token(
 	return rv == CKR_OK || refuse(why, "the token opens no session", rv);
 }
 
+bool key_is_in(struct key *key, const struct pkcs11_uri *uri, char why[KEY_WHY_MAX])
+{
+	struct ck_token_info info = {0};
+	ck_rv rv = key->functions->get_token_info(key->slot, &info);
+
+	key->broken = rv != CKR_OK;
+	if (key->broken)
+		return refuse(why, "the token cannot be asked", rv);
+	if (is_meant(uri, key->slot, &info))
+		return true;
+	snprintf(why, KEY_WHY_MAX, "token %s is not the one that the URI names", key->token);
+	return false;
+}
+
 bool key_log_in(struct key *key, struct slice pin, char why[KEY_WHY_MAX])
 {
 	ck_rv rv = key->functions->login(
@@ -201,7 +234,8 @@ bool key_find(struct key *key, const struct pkcs11_uri *uri, char why[KEY_WHY_MA
 		rv = key->functions->find_objects(key->session, found, 2, &count);
 		key->functions->find_objects_final(key->session);
 	}
-	if (rv != CKR_OK)
+	key->broken = rv != CKR_OK;
+	if (key->broken)
 		return refuse(why, "the token's keys cannot be looked through", rv);
 	if (count != 1) {
 		snprintf(why, KEY_WHY_MAX,
@@ -216,22 +250,63 @@ bool key_find(struct key *key, const struct pkcs11_uri *uri, char why[KEY_WHY_MA
 	return can_sign(key, why);
 }
 
-size_t key_sign(struct key *key, struct slice digest, uint8_t out[MESSAGE_SIGNATURE_MAX],
-        char why[KEY_WHY_MAX])
+static bool is_pss(uint16_t scheme)
 {
-	const bool rsa = key->kind == MESSAGE_TOKEN_RSA;
+	return scheme == MESSAGE_SCHEME_PSS_SHA256 || scheme == MESSAGE_SCHEME_PSS_SHA384 ||
+	       scheme == MESSAGE_SCHEME_PSS_SHA512;
+}
+
+static bool is_ecdsa(uint16_t scheme)
+{
+	return scheme == MESSAGE_SCHEME_ECDSA_SHA256 || scheme == MESSAGE_SCHEME_ECDSA_SHA384 ||
+	       scheme == MESSAGE_SCHEME_ECDSA_SHA512;
+}
+
+bool key_fits(const struct key *key, uint16_t scheme, char why[KEY_WHY_MAX])
+{
+	struct ck_mechanism_info info = {0};
+	const bool ec = key->kind == MESSAGE_TOKEN_EC;
+
+	if (scheme != MESSAGE_SCHEME_ANY && ec != is_ecdsa(scheme)) {
+		snprintf(why, KEY_WHY_MAX,
+		        "the key is of kind %s, which is not that of the certificate",
+		        ec ? "EC" : "RSA");
+		return false;
+	}
+	if (is_pss(scheme) &&
+	        (key->functions->get_mechanism_info(key->slot, CKM_RSA_PKCS_PSS, &info) != CKR_OK ||
+	                !(info.flags & CKF_SIGN))) {
+		snprintf(why, KEY_WHY_MAX,
+		        "the token signs nothing by CKM_RSA_PKCS_PSS, which TLS 1.3 needs with an "
+		        "RSA key: use an EC key");
+		return false;
+	}
+	return true;
+}
+
+size_t key_sign(struct key *key, uint16_t scheme, struct slice digest,
+        uint8_t out[MESSAGE_SIGNATURE_MAX], char why[KEY_WHY_MAX])
+{
+	const bool rsa = key->kind == MESSAGE_TOKEN_RSA, pss = is_pss(scheme);
 	struct ck_mechanism mechanism = {rsa ? CKM_RSA_PKCS : CKM_ECDSA, NULL, 0};
-	uint8_t data[sizeof(digest_info) + MESSAGE_DIGEST_BYTES];
-	const size_t before = rsa ? sizeof(digest_info) : 0;
+	uint8_t data[INFO_BYTES + MESSAGE_SCHEME_DIGEST_MAX];
+	const size_t before = rsa && !pss ? INFO_BYTES : 0;
+	const struct hash *hash = hashes;
 	ck_ulong n = MESSAGE_SIGNATURE_MAX;
+	struct ck_pss parameters;
 	ck_rv rv;
 
-	memcpy(data, digest_info, before);
-	memcpy(data + before, digest.p, MESSAGE_DIGEST_BYTES);
+	while (hash->digest_n != digest.n)
+		hash++;
+	parameters = hash->pss;
+	if (pss)
+		mechanism =
+		        (struct ck_mechanism){CKM_RSA_PKCS_PSS, &parameters, sizeof(parameters)};
+	memcpy(data, hash->info, before);
+	memcpy(data + before, digest.p, digest.n);
 	rv = key->functions->sign_init(key->session, &mechanism, key->object);
 	if (rv == CKR_OK)
-		rv = key->functions->sign(
-		        key->session, data, before + MESSAGE_DIGEST_BYTES, out, &n);
+		rv = key->functions->sign(key->session, data, before + digest.n, out, &n);
 	if (rv == CKR_OK && n > 0 && n <= MESSAGE_SIGNATURE_MAX)
 		return n;
 	refuse(why, "the token does not sign", rv == CKR_OK ? CKR_FUNCTION_FAILED : rv);

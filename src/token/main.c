@@ -7,11 +7,13 @@
  * main() shows the order. The supervisor's one message names module, token and key; the PIN is read
  * from the descriptor that comes with it. Then the jail closes: no network at all, files read-only
  * except in the named folders, no other program. Only then is the module loaded. The keeper sends
- * digests of certificates over a pair of its own, one at a time, and checks each signature that it
- * gets.
+ * digests over a pair of its own, one at a time: of certificates for the key of a CA, which the
+ * first message names (TOKEN_SIGN); or of TLS handshakes for the keys of client certificates, which
+ * each question names (TOKEN_KEY_SIGN). Whoever gets a signature checks it.
  *
- * Any failure is reported to the supervisor and ends this process; a broken session is not
- * repaired. The supervisor starts another process, except after a refused PIN.
+ * Any failure of the token is reported to the supervisor and ends this process; a broken session is
+ * not repaired. The supervisor starts another process, except after a refused PIN. A question for a
+ * key that is not there, or cannot sign so, is only refused.
  */
 #include <errno.h>
 #include <grp.h>
@@ -22,7 +24,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "token/key.h"
+#include "token/keys.h"
 #include "vethguard/base/log.h"
 #include "vethguard/base/secret.h"
 #include "vethguard/ipc/peer.h"
@@ -39,6 +41,7 @@ struct token {
 	char module[MESSAGE_PATH_MAX + 1];
 	struct secret pin;
 	struct key key;
+	struct keys keys;
 	int keeper; /* -1: none yet */
 };
 
@@ -97,7 +100,7 @@ static void await_start(struct token *t)
 	        message_token_start_decode(&message.body, &t->start) != 0 || message.fd_count != 1)
 		die(EXIT_FAILED, "the supervisor's message is not the one expected");
 	t->id = message.head.id;
-	if (pkcs11_uri_parse(t->start.uri, &t->uri))
+	if (pkcs11_uri_parse_token(t->start.uri, &t->uri))
 		fail(t, "the URI cannot be read");
 	snprintf(t->module, sizeof(t->module), "%.*s", SLICE_ARG(t->start.module));
 	read_pin(t, message.fds[0]);
@@ -160,10 +163,13 @@ static void open_key(struct token *t)
 			fail(t, why);
 	}
 	secret_free(&t->pin);
-	if (!key_find(&t->key, &t->uri, why))
-		fail(t, why);
-	snprintf(text, sizeof(text), "token %s, key of kind %s", t->key.token,
-	        t->key.kind == MESSAGE_TOKEN_RSA ? "RSA" : "EC");
+	snprintf(text, sizeof(text), "token %s", t->key.token);
+	if (pkcs11_uri_names_key(&t->uri)) {
+		if (!key_find(&t->key, &t->uri, why))
+			fail(t, why);
+		snprintf(text, sizeof(text), "token %s, key of kind %s", t->key.token,
+		        t->key.kind == MESSAGE_TOKEN_RSA ? "RSA" : "EC");
+	}
 	tell(t->id, MESSAGE_TOKEN_READY, text);
 }
 
@@ -182,39 +188,61 @@ static void take_keeper(struct token *t)
 	t->keeper = message.fds[0];
 }
 
-static void answer(struct token *t, uint64_t id, struct slice digest)
+static void answer(struct token *t, uint64_t id, struct slice signature, const char *why)
 {
 	static uint8_t reply[MESSAGE_SIGNATURE_MAX + KEY_WHY_MAX + 64];
-	uint8_t signature[MESSAGE_SIGNATURE_MAX];
-	struct message_token_signature m = {.kind = t->key.kind, .error = SLICE("")};
-	char why[KEY_WHY_MAX];
-	size_t n = key_sign(&t->key, digest, signature, why);
+	const struct message_token_signature m = {.kind = t->key.kind,
+	        .signature = signature,
+	        .error = signature.n ? SLICE("") : slice_from_string(why)};
 
-	m.signature = slice_of((const char *)signature, n);
-	if (n == 0)
-		m.error = slice_from_string(why);
 	ipc_send_blocking(t->keeper, reply,
 	        message_token_signature_encode(
 	                reply, sizeof(reply), MESSAGE_TOKEN_SIGNATURE, id, &m),
 	        NULL, 0);
+}
+
+static void sign(struct token *t, uint64_t id, uint16_t scheme, struct slice digest)
+{
+	uint8_t signature[MESSAGE_SIGNATURE_MAX];
+	char why[KEY_WHY_MAX];
+	size_t n = key_sign(&t->key, scheme, digest, signature, why);
+
+	answer(t, id, slice_of((const char *)signature, n), why);
 	if (n == 0)
+		fail(t, why);
+}
+
+static void refuse_key(struct token *t, uint64_t id, const char *why)
+{
+	answer(t, id, SLICE(""), why);
+	if (t->key.broken)
 		fail(t, why);
 }
 
 static void take_question(struct token *t)
 {
-	struct message_token_sign sign;
+	const bool one_key = pkcs11_uri_names_key(&t->uri);
+	struct message_token_key_sign by_key;
+	struct message_token_sign by_ca;
 	struct ipc_message message;
+	char why[KEY_WHY_MAX];
 
 	if (ipc_receive_blocking(t->keeper, 0, question, &message) < 0) {
 		close(t->keeper);
 		t->keeper = -1;
 		return;
 	}
-	if (message.head.type != MESSAGE_TOKEN_SIGN || message.fd_count != 0 ||
-	        message_token_sign_decode(&message.body, &sign) != 0)
+	if (message.fd_count == 0 && one_key && message.head.type == MESSAGE_TOKEN_SIGN &&
+	        message_token_sign_decode(&message.body, &by_ca) == 0)
+		sign(t, message.head.id, MESSAGE_SCHEME_ANY, by_ca.digest);
+	else if (message.fd_count > 0 || one_key || message.head.type != MESSAGE_TOKEN_KEY_SIGN ||
+	         message_token_key_sign_decode(&message.body, &by_key) != 0)
 		die(EXIT_FAILED, "the keeper breaks the protocol");
-	answer(t, message.head.id, sign.digest);
+	else if (!keys_select(&t->keys, &t->key, by_key.uri, why) ||
+	         !key_fits(&t->key, by_key.scheme, why))
+		refuse_key(t, message.head.id, why);
+	else
+		sign(t, message.head.id, by_key.scheme, by_key.digest);
 }
 
 int main(int argc, char **argv)

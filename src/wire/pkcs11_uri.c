@@ -6,9 +6,11 @@
  */
 #include "vethguard/wire/pkcs11_uri.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #define SCHEME "pkcs11:"
+#define LABEL_MAX 32 /* bytes of a token's label (CK_TOKEN_INFO) */
 
 static const char *const names[PKCS11_ATTRIBUTES] = {
         [PKCS11_TOKEN] = "token",
@@ -28,11 +30,16 @@ static int hex(char c)
 	return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 }
 
+static bool is_unreserved(char c)
+{
+	return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+	       (c && strchr("-._~", c));
+}
+
 /* pk11-pchar: unreserved characters and some of the reserved ones; all else is percent-encoded. */
 static bool is_plain(char c)
 {
-	return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-	       (c && strchr("-._~:[]@!$'()*+,=&", c));
+	return is_unreserved(c) || (c && strchr(":[]@!$'()*+,=&", c));
 }
 
 static const char *decode(struct slice in, bool any_bytes, char out[PKCS11_VALUE_MAX], size_t *n)
@@ -97,13 +104,15 @@ static const char *take(struct slice name, struct slice value, struct pkcs11_uri
 static const char *refuse_query(struct slice query)
 {
 	if (slice_starts_with(query, SLICE("pin-")))
-		return "the PIN does not belong into the URI: name its source as token.pin";
+		return "the PIN does not belong into the URI: the configuration names its "
+		       "source, as pin of the token";
 	if (slice_starts_with(query, SLICE("module-")))
-		return "the module does not belong into the URI: name its file as token.module";
+		return "the module does not belong into the URI: the configuration names its "
+		       "file, as module of the token";
 	return "nothing may follow a '?'";
 }
 
-const char *pkcs11_uri_parse(struct slice text, struct pkcs11_uri *out)
+const char *pkcs11_uri_parse_token(struct slice text, struct pkcs11_uri *out)
 {
 	const size_t scheme = sizeof(SCHEME) - 1;
 	const char *why = NULL;
@@ -135,10 +144,32 @@ const char *pkcs11_uri_parse(struct slice text, struct pkcs11_uri *out)
 		return why;
 	if (!out->values[PKCS11_TOKEN].given && !out->values[PKCS11_SERIAL].given && !out->has_slot)
 		return "it does not say which token: token=LABEL or serial=NUMBER";
-	if (!out->values[PKCS11_OBJECT].given && !out->values[PKCS11_ID].given)
-		return "it does not say which key: object=LABEL or id=%01";
 	return NULL;
 }
+
+bool pkcs11_uri_names_key(const struct pkcs11_uri *uri)
+{
+	return uri->values[PKCS11_OBJECT].given || uri->values[PKCS11_ID].given;
+}
+
+const char *pkcs11_uri_parse(struct slice text, struct pkcs11_uri *out)
+{
+	const char *why = pkcs11_uri_parse_token(text, out);
+
+	if (why || pkcs11_uri_names_key(out))
+		return why;
+	return "it does not say which key: object=LABEL or id=%01";
+}
+
+void pkcs11_uri_of_token(struct slice label, char out[PKCS11_TOKEN_URI_MAX])
+{
+	size_t n = (size_t)snprintf(out, PKCS11_TOKEN_URI_MAX, SCHEME "token=");
+
+	for (size_t i = 0; i < label.n && i < LABEL_MAX; i++)
+		n += (size_t)snprintf(out + n, PKCS11_TOKEN_URI_MAX - n,
+		        is_unreserved(label.p[i]) ? "%c" : "%%%02X", (uint8_t)label.p[i]);
+}
+_Static_assert(sizeof(SCHEME "token=") + 3 * LABEL_MAX <= PKCS11_TOKEN_URI_MAX, "it fits");
 _Static_assert(PKCS11_URI_MAX == 1024, "as the text says");
 
 bool pkcs11_uri_matches(const struct pkcs11_uri *uri, enum pkcs11_attribute attribute,

@@ -146,6 +146,105 @@ size_t socks5_answer_association(
 	return 3 + write_address(address, port, out + 3);
 }
 
+/* --- a client's side --- */
+
+size_t socks5_ask_association(struct slice token, uint8_t out[SOCKS5_ASK_MAX])
+{
+	static const uint8_t greeting[] = {SOCKS5_VERSION, 1, SOCKS5_PASSWORD};
+	static const uint8_t request[] = {
+	        SOCKS5_VERSION, SOCKS5_UDP_ASSOCIATE, 0, ADDRESS_IPV4, 0, 0, 0, 0, 0, 0};
+	struct slice user = SLICE("session"), password = token;
+	uint8_t *at = out;
+
+	if (!token.n || token.n > SOCKS5_TOKEN_MAX)
+		return 0;
+	if (token.n > UINT8_MAX) {
+		user = slice_of(token.p, UINT8_MAX);
+		password = slice_of(token.p + UINT8_MAX, token.n - UINT8_MAX);
+	}
+	memcpy(at, greeting, sizeof(greeting));
+	at += sizeof(greeting);
+	*at++ = SOCKS5_LOGIN_VERSION;
+	*at++ = (uint8_t)user.n;
+	memcpy(at, user.p, user.n);
+	at += user.n;
+	*at++ = (uint8_t)password.n;
+	memcpy(at, password.p, password.n);
+	at += password.n;
+	memcpy(at, request, sizeof(request));
+	return (size_t)(at - out) + sizeof(request);
+}
+
+static enum socks5_status bad_answers(
+        struct socks5_association *out, uint8_t reply, const char *why)
+{
+	*out = (struct socks5_association){.reply = reply, .why = why};
+	return SOCKS5_BAD;
+}
+
+static const char *reply_text(uint8_t reply)
+{
+	switch (reply) {
+	case SOCKS5_FAILURE:
+		return "no UDP association is possible at the moment";
+	case SOCKS5_NOT_ALLOWED:
+		return "the session's policy has no udp:// rule";
+	case SOCKS5_NO_COMMAND:
+		return "UDP associations are not served there";
+	default:
+		return "the server refuses the UDP association";
+	}
+}
+
+/* Looks at the bytes before the address that have come. */
+static enum socks5_status check_answers(const uint8_t *p, size_t n, struct socks5_association *out)
+{
+	if (n > 0 && p[0] != SOCKS5_VERSION)
+		return bad_answers(out, 0, "the server does not speak SOCKS5");
+	if (n > 1 && p[1] != SOCKS5_PASSWORD)
+		return bad_answers(out, 0, "the server takes no user and password");
+	if (n > 2 && p[2] != SOCKS5_LOGIN_VERSION)
+		return bad_answers(out, 0, "the answer to the login is of another version");
+	if (n > 3 && p[3] != 0) {
+		bad_answers(out, 0, "the server does not take the token");
+		out->login_wrong = true;
+		return SOCKS5_BAD;
+	}
+	if (n > 4 && p[4] != SOCKS5_VERSION)
+		return bad_answers(out, 0, "the answer to the request is of another version");
+	if (n > 5 && p[5] != SOCKS5_SUCCEEDED)
+		return bad_answers(out, p[5], reply_text(p[5]));
+	if (n > 6 && p[6] != 0)
+		return bad_answers(out, 0, "the reserved byte of the answer is not 0");
+	if (n > 7 && p[7] != ADDRESS_IPV4 && p[7] != ADDRESS_IPV6)
+		return bad_answers(out, 0, "the answer has no address");
+	return n < 4 + HEAD_BYTES ? SOCKS5_MORE : SOCKS5_DONE;
+}
+
+enum socks5_status socks5_association_parse(
+        const uint8_t *p, size_t n, struct socks5_association *out)
+{
+	struct reader r = reader_over(p, n);
+	enum socks5_status head;
+	struct slice name;
+
+	*out = (struct socks5_association){.why = ""};
+	head = check_answers(p, n, out);
+	if (head != SOCKS5_DONE)
+		return head;
+	reader_bytes(&r, 4 + HEAD_BYTES);
+	read_address(&r, p[7], &name, &out->address);
+	out->port = reader_u16(&r);
+	if (r.failed) {
+		*out = (struct socks5_association){.why = ""};
+		return SOCKS5_MORE;
+	}
+	if (out->port == 0)
+		return bad_answers(out, 0, "the answer names port 0");
+	out->used = n - r.left;
+	return SOCKS5_DONE;
+}
+
 /* --- datagrams --- */
 
 bool socks5_header_parse(const uint8_t *p, size_t n, struct socks5_header *out)

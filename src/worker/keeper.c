@@ -77,6 +77,19 @@ static int take_credential(struct worker *w, struct ipc_message *m)
 	return 0;
 }
 
+static int take_signature(struct worker *w, struct ipc_message *m)
+{
+	struct message_token_signature s;
+	char error[512];
+
+	if (message_token_signature_decode(&m->body, &s) < 0)
+		return -EBADMSG;
+	slice_escape(s.error, error, sizeof(error));
+	credential_store_signed(
+	        w->credentials, m->head.id, s.signature, s.signature.n ? NULL : error);
+	return 0;
+}
+
 static int on_message(struct ipc_peer *peer, struct ipc_message *m)
 {
 	struct worker *w = container_of(peer, struct worker, keeper);
@@ -86,6 +99,8 @@ static int on_message(struct ipc_peer *peer, struct ipc_message *m)
 		return take_ca(w, m);
 	case MESSAGE_CREDENTIAL:
 		return take_credential(w, m);
+	case MESSAGE_CREDENTIAL_SIGNED:
+		return take_signature(w, m);
 	default:
 		return -EBADMSG;
 	}
@@ -178,4 +193,26 @@ int keeper_ask(void *context, uint32_t credential, bool renew)
 		return 0;
 	rc = ipc_send(&w->keeper, message, n, NULL, 0);
 	return rc == -EPIPE ? 0 : rc;
+}
+
+int keeper_sign(
+        void *context, uint64_t id, uint32_t credential, uint16_t scheme, struct slice digest)
+{
+	struct worker *w = context;
+	const struct message_credential_sign sign = {.credential = credential,
+	        .generation = w->generation,
+	        .scheme = scheme,
+	        .digest = digest};
+	uint8_t message[128];
+	int rc;
+
+	if (w->keeper_broke)
+		return -EPIPE;
+	if (!w->keeper.open)
+		return -EAGAIN;
+	rc = ipc_send(&w->keeper, message,
+	        message_credential_sign_encode(
+	                message, sizeof(message), MESSAGE_CREDENTIAL_SIGN, id, &sign),
+	        NULL, 0);
+	return rc == -EPIPE ? -EAGAIN : rc;
 }

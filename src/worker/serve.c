@@ -145,6 +145,7 @@ static int open_credentials(struct worker *w)
 	if (!w->credentials)
 		return -ENOMEM;
 	credential_store_on_seal(w->credentials, keeper_seal);
+	credential_store_on_sign(w->credentials, keeper_sign);
 	for (size_t i = 0; i < w->start.placeholder_count && rc == 0; i++)
 		rc = credential_store_set_placeholder(w->credentials,
 		        w->start.placeholders[i].credential, w->start.placeholders[i].text);

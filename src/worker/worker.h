@@ -128,6 +128,9 @@ int keeper_open(struct worker *w, int fd);
 int keeper_ask(void *context, uint32_t credential, bool renew);
 /* credential_seal of the credential store. */
 int keeper_seal(void *context, struct slice name, const struct jar_token *token);
+/* Asks for a signature (a credential_sign). */
+int keeper_sign(
+        void *context, uint64_t id, uint32_t credential, uint16_t scheme, struct slice digest);
 /* Replaces a keeper that died. Takes fd. Returns 0 or -errno. */
 int keeper_replace(struct worker *w, int fd);
 

@@ -52,6 +52,9 @@ TRY(keeper_credentials)
 TRY(token_start)
 TRY(token_sign)
 TRY(token_signature)
+TRY(token_key_sign)
+TRY(key_token)
+TRY(credential_sign)
 TRY(recorder_start)
 TRY(recorder_sandbox)
 TRY(recorder_ring)
@@ -145,6 +148,11 @@ static void (*const tries[])(
         [MESSAGE_TOKEN_START] = try_token_start,
         [MESSAGE_TOKEN_SIGN] = try_token_sign,
         [MESSAGE_TOKEN_SIGNATURE] = try_token_signature,
+        [MESSAGE_CREDENTIAL_SIGN] = try_credential_sign,
+        [MESSAGE_CREDENTIAL_SIGNED] = try_token_signature,
+        [MESSAGE_TOKEN_KEY_SIGN] = try_token_key_sign,
+        [MESSAGE_KEEPER_KEY_TOKEN] = try_key_token,
+        [MESSAGE_KEEPER_KEY_TOKEN_LATE] = try_key_token,
         [MESSAGE_RECORDER_START] = try_recorder_start,
         [MESSAGE_RECORDER_SANDBOX] = try_recorder_sandbox,
         [MESSAGE_RECORDER_RING] = try_recorder_ring,

@@ -16,8 +16,11 @@ static void require(bool fact)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct pkcs11_uri uri;
+	const char *part = pkcs11_uri_parse_token(slice_of((const char *)data, size), &uri);
+	const bool whole = !part && pkcs11_uri_names_key(&uri);
 	const char *why = pkcs11_uri_parse(slice_of((const char *)data, size), &uri);
 
+	require(whole == !why);
 	if (why) {
 		require(*why);
 		return 0;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Any bytes as a greeting, a login, a request and a datagram of SOCKS5. Beyond memory safety: the
- * answer for a prefix never contradicts the answer for more of the same bytes, what is accepted
- * lies within what came, and what is refused has a reply, a reason and nothing else.
+ * Any bytes as a greeting, a login, a request and a datagram of SOCKS5, as a server's answers, and
+ * as a token. Beyond memory safety: the answer for a prefix never contradicts the answer for more
+ * of the same bytes, what is accepted lies within what came, and what is refused has a reply, a
+ * reason and nothing else.
  */
 #include <stdint.h>
 #include <stdlib.h>
@@ -97,8 +98,51 @@ static void check_header(const uint8_t *data, size_t size)
 	require(socks5_header_parse(data, h.used, &shorter) && shorter.used == h.used);
 }
 
+static void check_association(const uint8_t *data, size_t size)
+{
+	struct socks5_association a, shorter;
+	enum socks5_status status = socks5_association_parse(data, size, &a);
+	enum socks5_status before = socks5_association_parse(data, size / 2, &shorter);
+
+	require(a.used <= size && a.used <= SOCKS5_ANSWERS_MAX);
+	require((status == SOCKS5_DONE) == (a.used != 0));
+	require((status == SOCKS5_DONE) == (a.port != 0));
+	require((status == SOCKS5_DONE) == (a.address.family != 0));
+	require((status == SOCKS5_BAD) == (*a.why != 0));
+	require(status == SOCKS5_BAD || (!a.login_wrong && !a.reply));
+	require(!a.login_wrong || !a.reply);
+	require(status != SOCKS5_MORE || size < SOCKS5_ANSWERS_MAX);
+	require(before == SOCKS5_MORE || before == status);
+	require(before != SOCKS5_DONE || shorter.used == a.used);
+}
+
+/* A server reads the token that its client has written. */
+static void check_ask(const uint8_t *data, size_t size)
+{
+	uint8_t out[SOCKS5_ASK_MAX];
+	const size_t n = socks5_ask_association(slice_of(data, size), out);
+	struct socks5_greeting g;
+	struct socks5_login l;
+	struct socks5_request r;
+	size_t at;
+
+	require(n <= sizeof(out) && (n == 0) == (!size || size > SOCKS5_TOKEN_MAX));
+	if (!n)
+		return;
+	require(socks5_greeting_parse(out, n, &g) == SOCKS5_DONE && g.password);
+	at = g.used;
+	require(socks5_login_parse(out + at, n - at, &l) == SOCKS5_DONE);
+	require(l.password.n == size || l.user.n + l.password.n == size);
+	require(memcmp(l.password.p, data + size - l.password.n, l.password.n) == 0);
+	at += l.used;
+	require(socks5_request_parse(out + at, n - at, &r) == SOCKS5_DONE);
+	require(r.command == SOCKS5_UDP_ASSOCIATE && at + r.used == n);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
+	check_association(data, size);
+	check_ask(data, size);
 	check_header(data, size);
 	check_greeting(data, size);
 	check_login(data, size);

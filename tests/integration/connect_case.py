@@ -12,6 +12,16 @@ PROGRAM = os.path.join(support.lab.BIN, "vethguard-connect")
 PORT = 3128
 
 
+def without_nft(folder, command):
+    """The command, which starts in a network namespace by `ip netns exec NAME`, with programs for iptables alone."""
+    folder = os.path.join(folder, "programs")
+    os.makedirs(folder, exist_ok=True)
+    for name in ("iptables", "ip6tables", "iptables-restore", "ip6tables-restore", "sh", "env"):
+        if not os.path.lexists(os.path.join(folder, name)):
+            os.symlink(support.sh("sh", "-c", f"command -v {name}").strip(), os.path.join(folder, name))
+    return (*command[:4], "env", f"PATH={folder}", *command[4:])
+
+
 class Connected(Gatewayed):
     arguments = ()
 
@@ -41,6 +51,17 @@ class Connected(Gatewayed):
         if self.connect_process.poll() is None:
             self.connect_process.terminate()
         return self.connect_process.wait(10 * SLOW)
+
+    def resolv(self):
+        """A resolv.conf whose server is nowhere."""
+        conf = os.path.join(self.dir, "resolv.conf")
+        with open(conf, "w") as f:
+            f.write("nameserver 192.0.2.53\noptions timeout:2 attempts:1\n")
+        return conf
+
+    def resolving(self, *argv):
+        """In a mount namespace whose resolv.conf names a server that is nowhere: the kernel brings its queries here."""
+        return self.there("unshare", "-m", "sh", "-c", 'mount --bind "$0" /etc/resolv.conf && exec "$@"', self.resolv(), *argv)
 
     def said(self):
         with open(self.log) as f:

@@ -549,6 +549,7 @@ def main():
     context.load_cert_chain(os.path.join(FOLDER, "server.pem"), os.path.join(FOLDER, "server.key"))
     context.set_alpn_protocols(["http/1.1"])
     thread(serve_dns, bound(socket.SOCK_DGRAM, "10.99.0.53", 53))
+    thread(serve_dns, bound(socket.SOCK_DGRAM, "10.99.0.53", 5300))
     thread(serve_dns_stream, bound(socket.SOCK_STREAM, "10.99.0.53", 53))
     for address in ADDRESSES:
         thread(Server((address, 443), context).serve_forever)

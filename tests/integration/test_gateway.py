@@ -280,6 +280,19 @@ class Proofs(Gatewayed):
         r = self.curl("https://api.lab.test/", proxy=f"http://{GATEWAY4}:{TLS_PORT}")  # plain where TLS is spoken
         self.assertNotEqual(r.returncode, 0)
 
+    def test_renegotiation(self):
+        """Asked for by the client: refused, and the session goes on."""
+        with subprocess.Popen(["openssl", "s_client", "-tls1_2", "-connect", f"{GATEWAY4}:{TLS_PORT}"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, text=True) as client:
+            while (line := client.stdout.readline()) and "Verify return code" not in line:
+                pass
+            client.stdin.write("R\n")
+            client.stdin.flush()
+            out = client.stdout.read()  # the refusal ends the client
+        self.assertIn("RENEGOTIATING", out)
+        self.assertIn("no renegotiation", out)
+        self.assert_served()
+
 
 class Bounded(Gatewayed):
     options = "  unauthenticated: 64\n  unauthenticated_per_address: 8\n"

@@ -264,6 +264,55 @@ class Three(SignedCase):
         self.assertTrue(self.whoami(token))
 
 
+class ServiceAccount(SignedCase):
+    """Tokens that a Kubernetes cluster projects into pods, with the members and the algorithm that its API server gives them."""
+    ISSUER = "https://kubernetes.default.svc.cluster.local"
+
+    def signers(self):
+        self.cluster = Key(os.path.join(self.keys, "cluster"), "RS256", kid="J1hxZ7mrbFRD")
+        write_set(self.set, self.cluster)
+        return (f"  signers:\n    - name: cluster\n      issuer: {self.ISSUER}\n      audience: vethguard\n      keys: {self.set}\n      algorithms: RS256\n"
+                "      session: /kubernetes.io/pod/uid\n      rules:\n        - when: {sub: 'system:serviceaccount:agents:*'}\n"
+                f"          policy: {self.by_claims}\n          labels: {{namespace: /kubernetes.io/namespace, pod: /kubernetes.io/pod/name}}\n")
+
+    def rules_by_claims(self):
+        return policy("{to: 'https://api.lab.test', methods: [GET]}")
+
+    def projected(self, uid, key=None, header=None, sub="system:serviceaccount:agents:runner", **more):
+        now = int(time.time())
+        said = {"aud": ["vethguard"], "exp": now + 3607, "iat": now, "iss": self.ISSUER, "jti": f"a6b1c7d0-{now}", "nbf": now, "sub": sub,
+                "kubernetes.io": {"namespace": sub.split(":")[2], "node": {"name": "n1", "uid": "5d1f6d1a-0000-4000-8000-00000000000a"},
+                                  "pod": {"name": "runner-0", "uid": uid}, "serviceaccount": {"name": "runner", "uid": "8b77fb83-0000-4000-8000-00000000000b"}},
+                **more}
+        return (key or self.cluster).token({k: v for k, v in said.items() if v is not None}, header)
+
+    def test_projected(self):
+        uid = "e2b0c5b1-6f3a-4d6e-9c1f-0123456789ab"
+        for _ in range(2):  # the kubelet renews a pod's token: it is the same session
+            self.assert_served(token=self.projected(uid))
+        session = self.sessions()[f"cluster.{uid}"]
+        self.assertEqual(session["labels"], {"namespace": "agents", "pod": "runner-0"}, session)
+        others = Key(os.path.join(self.keys, "others"), "RS256", kid="J1hxZ7mrbFRD")
+        now = int(time.time())
+        wrong = {
+            "another namespace": self.projected("1", sub="system:serviceaccount:default:runner"),
+            "a namespace with the same beginning": self.projected("2", sub="system:serviceaccount:agents2:runner"),
+            "for the API server": self.projected("3", aud=["https://kubernetes.default.svc.cluster.local"]),
+            "signed by another cluster": self.projected("5", key=others),
+            "bound to no pod": self.projected("6", **{"kubernetes.io": {"namespace": "agents"}}),
+            "a secret's, which never ends": self.projected("7", exp=None),
+            "of a pod that has ended": self.projected("8", exp=now - 1),
+            "an id that is a path": self.projected({"uid": "../x"}),
+        }
+        first = self.ask(f"Bearer {self.token}x")
+        asked = {why: self.begin(token) for why, token in wrong.items()}
+        self.assertEqual(self.daemon.cli("session", "revoke", "--signer", "cluster", "--id", uid).returncode, 0)
+        asked["revoked"] = self.begin(self.projected(uid))
+        for why, s in asked.items():
+            self.assertEqual(self.rest(s), first, why)
+        self.assertEqual(set(self.sessions()), {"one"})
+
+
 class Signed(SignedCase):
     def test_ways(self):
         token = self.signed()

@@ -43,6 +43,30 @@ struct credential_store *credential_store_new(
 /* Tells the keeper what a login has given for the credential. Returns 0 or -errno. */
 typedef int (*credential_seal)(void *context, struct slice name, const struct jar_token *token);
 void credential_store_on_seal(struct credential_store *store, credential_seal seal);
+
+/* Asks the keeper for a signature by the credential's key, which is in a token; credential_store_signed() takes the
+ * answer under this id. Returns 0 or -errno; -EAGAIN: there is no keeper now, and the store asks again when there is.
+ */
+typedef int (*credential_sign)(void *context, uint64_t id, uint32_t credential, uint16_t scheme, struct slice digest);
+void credential_store_on_sign(struct credential_store *store, credential_sign sign);
+/* A caller that waits for a signature. on_signed gets it (r and s, or RSA's; borrowed), or a sentence that says why
+ * there is none. It is never called from within credential_store_sign(). The rest is the store's. */
+struct credential_signature {
+	struct list place;
+	void (*on_signed)(struct credential_signature *s, struct slice signature, const char *error);
+	uint64_t id;
+	uint16_t scheme;
+	size_t digest_n;
+	uint8_t digest[64];
+	char name[65];
+};
+/* Asks for a signature of the digest by this scheme (struct tls_to_sign) with the key of the credential that has this
+ * name. Returns 0 or -EINVAL. */
+int credential_store_sign(struct credential_store *store, struct slice name, uint16_t scheme, struct slice digest,
+        struct credential_signature *s);
+void credential_signature_cancel(struct credential_signature *s); /* allowed when not waiting (zeroed) */
+/* Takes the keeper's answer. error NULL: signature is there. */
+void credential_store_signed(struct credential_store *store, uint64_t id, struct slice signature, const char *error);
 /* Callers that still wait are dropped without a callback. Do not call this from within a callback of the store. */
 void credential_store_free(struct credential_store *store);
 

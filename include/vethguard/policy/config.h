@@ -93,9 +93,10 @@ struct config_texts {
 	size_t count, bytes;
 	char text[CONFIG_TOKEN_BYTES];
 };
-/* A PKCS #11 token that holds a CA's key. */
+/* A PKCS #11 token that holds a CA's key, or keys of client certificates. */
 struct config_token {
-	char uri[1025];                  /* RFC 7512; empty: no token */
+	char label[33];                  /* of the token, if it has keys of client certificates; of a CA's: empty */
+	char uri[1025];                  /* RFC 7512: the token, and which key of it a CA's is; empty: no token */
 	char module[PATH_MAX];           /* the shared object */
 	char user[33];                   /* empty: the default */
 	char pin_file[PATH_MAX];         /* the file with the PIN; empty: pin_program gives it */
@@ -104,6 +105,8 @@ struct config_token {
 	struct config_texts environment; /* "NAME=VALUE", for the module */
 	struct config_texts writable;    /* paths that the module may write to */
 };
+
+#define CONFIG_TOKENS_MAX 4
 
 struct config_ca {
 	struct config_token token;
@@ -291,6 +294,8 @@ struct config {
 	size_t ca_file_count;      /* trusted for upstreams in addition to the system store */
 	char ca_files[CONFIG_CA_FILES_MAX][PATH_MAX];
 	struct config_ca ca;
+	size_t token_count;          /* with keys of client certificates */
+	struct config_token *tokens; /* owned */
 	struct config_gateway gateway;
 	size_t bundle_count;
 	struct config_bundle *bundles; /* owned */

@@ -21,9 +21,10 @@ struct tls_trust;    /* root certificates for verifying upstreams */
 
 enum tls_status {
 	TLS_OK,
-	TLS_WANT_READ, /* all input is consumed; feed more */
-	TLS_CLOSED,    /* close_notify was received: a clean end */
-	TLS_ERROR      /* fatal; tls_error_text() says why; the output may hold an alert worth sending */
+	TLS_WANT_READ,      /* all input is consumed; feed more */
+	TLS_WANT_SIGNATURE, /* only tls_handshake(): see tls_wants_signature() */
+	TLS_CLOSED,         /* close_notify was received: a clean end */
+	TLS_ERROR           /* fatal; tls_error_text() says why; the output may hold an alert worth sending */
 };
 
 /* Initializes the library without any configuration file. A process calls it before its jail takes the file system
@@ -81,6 +82,19 @@ struct tls *tls_connect_new(struct tls_client *client, struct slice host, const 
  * reference. Returns false if its key is too weak for a connection. */
 bool tls_present(struct tls *tls, struct tls_identity *identity);
 
+/* The key of an identity may be elsewhere (tls_identity_read_elsewhere()). Then tls_handshake() stops where the key has
+ * to sign, with TLS_WANT_SIGNATURE, and goes on after tls_take_signature(). A connection may be freed meanwhile. */
+#define TLS_SIGNATURE_MAX 1024
+struct tls_to_sign {
+	uint16_t scheme;     /* RFC 8446 section 4.2.3, also in TLS 1.2 */
+	struct slice digest; /* by the scheme's hash function; borrowed */
+};
+/* True if the handshake waits for a signature. */
+bool tls_wants_signature(const struct tls *tls, struct tls_to_sign *out);
+/* Takes the signature: r and s of equal length, or RSA's. Call tls_handshake() afterwards, which fails if the signature
+ * is not one by the certificate's key. */
+void tls_take_signature(struct tls *tls, struct slice signature);
+
 /* Writes the hash of the server's certificate that channel bindings name ("tls-server-end-point", RFC 5929 section
  * 4.1): by the hash function of the certificate's signature, or SHA-256 instead of MD5 and SHA-1. Call it right after
  * the handshake. Returns its length in bytes; 0: there is none (the signature has no hash function, like Ed25519). */
@@ -120,9 +134,16 @@ void tls_trust_free(struct tls_trust *trust);
 #define TLS_IDENTITY_WHY_MAX 128
 #define TLS_IDENTITY_CHAIN_MAX 16 /* certificates */
 struct tls_identity *tls_identity_read(struct slice chain, struct slice key, char why[TLS_IDENTITY_WHY_MAX]);
+/* Makes the identity of a client from its certificates; its key, RSA (2048 bits and more) or EC, is elsewhere. pem may
+ * hold no private key. */
+struct tls_identity *tls_identity_read_elsewhere(struct slice pem, char why[TLS_IDENTITY_WHY_MAX]);
 /* Drops one reference and frees the identity with the last one (NULL is allowed); adds one reference. */
 void tls_identity_release(struct tls_identity *identity);
 void tls_identity_retain(struct tls_identity *identity);
+/* True if the signature of a SHA-256 digest is by the key of the certificate: ECDSA (r and s, of equal length) or RSA
+ * (PKCS #1 1.5). */
+bool tls_identity_verifies(const struct tls_identity *identity, struct slice digest, struct slice signature);
+bool tls_identity_is_elsewhere(const struct tls_identity *identity);
 /* When the leaf expires, in seconds since the epoch. */
 int64_t tls_identity_expires_s(const struct tls_identity *identity);
 

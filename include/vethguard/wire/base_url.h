@@ -32,7 +32,8 @@ bool base_url_is_authority(struct slice text);
 
 /* Appends the head at p as the request that it stands for, in absolute-form, with the Host that belongs to it,
  * without Proxy-Authorization, and without fields of this name (empty: without none). Of a base URL with a token in
- * its path Referer is left out too, which could hold it. As proxy_head_write() for the rest. */
+ * its path, Referer and what Vercel's proxy adds are left out too, which could hold it. As proxy_head_write() for the
+ * rest. */
 int base_url_write(const uint8_t *p, const struct proxy_head *head, const struct base_url *url, struct slice without,
         struct buf *out);
 /* The field name of key i of struct proxy_head. */

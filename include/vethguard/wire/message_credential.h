@@ -27,6 +27,14 @@ struct message_credential_seal {       /* the value is secret; jwt, end: as in s
 	bool jwt;
 };
 
+/* The worker wants its credential's key, which is in a token, to sign the digest of its side of a TLS handshake. */
+struct message_credential_sign {
+	uint32_t credential; /* index in the policy */
+	uint64_t generation; /* generation of that policy */
+	uint16_t scheme;     /* enum message_scheme, but not ANY */
+	struct slice digest;
+};
+
 /* What an operator wants. The keeper does it before the workers: a worker forgets a value only after the keeper has
  * stopped giving it out. */
 enum message_credential_what {
@@ -91,6 +99,7 @@ struct message_source {
 MESSAGE_CODEC(credential_get);
 MESSAGE_CODEC(credential_seal);
 MESSAGE_CODEC(credential);
+MESSAGE_CODEC(credential_sign);
 MESSAGE_CODEC(credential_ask);
 MESSAGE_CODEC(worker_credentials);
 MESSAGE_CODEC(keeper_credentials);

@@ -33,8 +33,9 @@ struct message_keeper_sandbox {
 		struct slice name;
 		uint32_t ttl_s;
 		uint32_t timeout_ms;
-		bool revoked; /* an operator has revoked the credential */
-		bool sealed;  /* its values come by CREDENTIAL_SEAL */
+		bool revoked;     /* an operator has revoked the credential */
+		bool sealed;      /* its values come by CREDENTIAL_SEAL */
+		struct slice key; /* pkcs11: URI of the key in a token that signs for it; empty: none */
 	} credentials[POLICY_CREDENTIALS_MAX];
 };
 

@@ -225,9 +225,18 @@ enum message_type {
 	                                  rule; the id is that of the request's event */
 	MESSAGE_WORKER_PROPOSED = 108, /* supervisor -> worker, also before START: struct message_worker_proposed: what
 	                                  has become of the proposal with this id */
+	/* client certificates whose key is in a token (inject: client-certificate with key) */
+	MESSAGE_CREDENTIAL_SIGN = 109,   /* worker -> keeper: struct message_credential_sign */
+	MESSAGE_CREDENTIAL_SIGNED = 110, /* the reply, same id: struct message_token_signature */
+	MESSAGE_TOKEN_KEY_SIGN = 111,    /* keeper -> token: struct message_token_key_sign; the reply is
+	                                    TOKEN_SIGNATURE */
+	MESSAGE_KEEPER_KEY_TOKEN = 112,  /* supervisor -> keeper: struct message_key_token + fd: one end of a pair to
+	                                    that token's process; a later one replaces it */
+	MESSAGE_KEEPER_KEY_TOKEN_LATE = 113, /* keeper -> supervisor: struct message_key_token: the token's process has
+	                                        to end, and why */
 	/* supervisor -> worker, before START, if the sandbox has several workers: struct message_worker_team + the
 	 * memory that they share (ipc/team.h) */
-	MESSAGE_WORKER_TEAM = 109,
+	MESSAGE_WORKER_TEAM = 114,
 	MESSAGE_TYPE_COUNT
 };
 /* "WORKER_START", for logs; "?" if type is not a message. */

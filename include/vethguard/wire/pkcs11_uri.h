@@ -31,8 +31,15 @@ struct pkcs11_uri {
 	uint64_t slot; /* slot-id */
 };
 
-/* Parses the text. Returns NULL, or a sentence that says what is wrong. */
+/* Parses the text, which names a token and a key in it. Returns NULL, or a sentence that says what is wrong. */
 const char *pkcs11_uri_parse(struct slice text, struct pkcs11_uri *out);
+/* The same for a text that may name a token only. */
+const char *pkcs11_uri_parse_token(struct slice text, struct pkcs11_uri *out);
+/* True if it says which key. */
+bool pkcs11_uri_names_key(const struct pkcs11_uri *uri);
+#define PKCS11_TOKEN_URI_MAX 128 /* bytes of "pkcs11:token=" and a label of 32 bytes, and the NUL */
+/* Writes the URI of the token with this label (1 to 32 bytes). */
+void pkcs11_uri_of_token(struct slice label, char out[PKCS11_TOKEN_URI_MAX]);
 /* True if a field of the token's information, which is padded with blanks to n bytes, has the value that the URI asks
  * for. An attribute that the URI does not give matches everything. */
 bool pkcs11_uri_matches(

@@ -2,7 +2,8 @@
 /*
  * socks5: parses what a client of SOCKS version 5 sends (RFC 1928): the greeting with its methods, a user and password
  * if that method was chosen (RFC 1929), then the request, whose command is CONNECT or UDP ASSOCIATE; and the header of
- * each datagram of an association. Pure.
+ * each datagram of an association. Also writes what a client asks for an association with, and parses the answers.
+ * Pure.
  */
 #ifndef VETHGUARD_WIRE_SOCKS5_H
 #define VETHGUARD_WIRE_SOCKS5_H
@@ -23,6 +24,9 @@
 #define SOCKS5_ANSWER_BYTES 10                              /* with an IPv4 address */
 #define SOCKS5_ANSWER_MAX 22                                /* with an IPv6 address */
 #define SOCKS5_HEADER_MAX (3 + 1 + 1 + SOCKS5_NAME_MAX + 2) /* bytes before a datagram's payload */
+#define SOCKS5_TOKEN_MAX (2 * 255)                          /* bytes of a token that fits into user and password */
+#define SOCKS5_ASK_MAX (3 + SOCKS5_LOGIN_MAX + 10)          /* greeting, login and request of a client */
+#define SOCKS5_ANSWERS_MAX (2 + 2 + SOCKS5_ANSWER_MAX)      /* what a server answers to these */
 
 /* Replies (RFC 1928 section 6) that are used here. */
 enum socks5_reply {
@@ -83,6 +87,24 @@ void socks5_answer(enum socks5_reply reply, uint8_t out[SOCKS5_ANSWER_BYTES]);
 /* Writes the answer to an accepted UDP ASSOCIATE: the address and port to which the client sends its datagrams. Returns
  * the answer's size. */
 size_t socks5_answer_association(const struct ip *address, uint16_t port, uint8_t out[SOCKS5_ANSWER_MAX]);
+
+/* Writes all that a client sends for an association: a greeting that offers only a password, a login with the token,
+ * and the request, which announces no port. The password is the token. A token of more than 255 bytes is split: the
+ * user is its first 255 bytes. Returns the size, or 0 if the token is empty or longer than SOCKS5_TOKEN_MAX. Wipe out
+ * afterwards. */
+size_t socks5_ask_association(struct slice token, uint8_t out[SOCKS5_ASK_MAX]);
+
+/* A server's answers to these. */
+struct socks5_association {
+	struct ip address; /* to which datagrams are sent */
+	uint16_t port;     /* never 0 with SOCKS5_DONE */
+	size_t used;       /* bytes of the answers */
+	bool login_wrong;  /* SOCKS5_BAD: the server does not take the token */
+	uint8_t reply;   /* SOCKS5_BAD: the server's reply to the request; 0: it gave none, or its answers are malformed
+	                  */
+	const char *why; /* SOCKS5_BAD: static */
+};
+enum socks5_status socks5_association_parse(const uint8_t *p, size_t n, struct socks5_association *out);
 
 /* Parses the header of a whole datagram. Returns false if the caller has to drop the datagram: it is truncated, is a
  * fragment, has reserved bytes that are not 0, or names no destination. */

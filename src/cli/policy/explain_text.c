@@ -159,6 +159,8 @@ static void print_credential(const struct policy *policy, const struct policy_de
 		printf("replaced in: %s\n", shown(credential.field, text));
 	if (credential.inject == POLICY_INJECT_CLIENT_CERTIFICATE)
 		printf("shown as: the client's certificate\n");
+	if (credential.inject == POLICY_INJECT_CLIENT_CERTIFICATE && credential.field.n)
+		printf("signed by: %s\n", shown(credential.field, text));
 	if (credential.inject == POLICY_INJECT_POSTGRES)
 		printf("logs in as: %s (PostgreSQL)\n", shown(credential.username, text));
 	if (credential.inject == POLICY_INJECT_DOCKER_REGISTRY)

@@ -62,7 +62,7 @@ void config_read_ca(struct tree *tree, const struct tree_node *map, struct confi
 	if (key)
 		read_key(tree, key, config);
 	if (token)
-		config_read_token(tree, token, config);
+		config_read_token(tree, token, &config->ca.token);
 	if (overlap && tree_duration(tree, overlap, "overlap", OVERLAP_MIN_MS, OVERLAP_MAX_MS, &ms))
 		config->ca.overlap_s = (uint32_t)(ms / 1000);
 	if (constrain)

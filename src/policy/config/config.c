@@ -7,6 +7,7 @@
  *
  *   resolver: {servers: [9.9.9.9, "[2620:fe::fe]:53"], hosts: {git.example: 192.0.2.7}}
  *   ca: {root: root.pem, key: "file:root.key"}
+ *   tokens: {clients: {module: /usr/lib/softhsm/libsofthsm2.so, pin: "file:clients.pin"}}
  *   ca_files: [/etc/ssl/company.pem]
  *   permit: [10.20.0.0/16]
  *   pools: {ipv4: 198.18.0.0/15, ipv6: "fd76:6574:6867::/64"}
@@ -104,6 +105,7 @@ void config_fini(struct config *config)
 	free(config->hosts);
 	config_gateway_fini(&config->gateway);
 	free(config->bundles);
+	free(config->tokens);
 	secret_free(&config->egress_password);
 	config_init(config);
 }
@@ -258,7 +260,7 @@ static void read_top(struct tree *tree, bool is_private, struct config *config)
 {
 	static const char *const known[] = {"vethguard", "resolver", "ca", "ca_files", "permit",
 	        "pools", "proxy_port", "egress", "audit_file", "limits", "timeouts", "watch",
-	        "gateway", "bundles", "ask", "floor", "workers", NULL};
+	        "gateway", "bundles", "ask", "floor", "tokens", "workers", NULL};
 	static const struct tree_refusal refused[] = {{"allow", OF_POLICY}, {"deny", OF_POLICY},
 	        {"credentials", OF_POLICY}, {"groups", OF_POLICY}, {"include", OF_POLICY},
 	        {"variables", OF_POLICY}, {"mode", OF_POLICY}, {NULL, NULL}};
@@ -275,6 +277,8 @@ static void read_top(struct tree *tree, bool is_private, struct config *config)
 		config_read_resolver(tree, node, config);
 	if ((node = tree_get(root, "ca")))
 		config_read_ca(tree, node, config);
+	if ((node = tree_get(root, "tokens")))
+		config_read_tokens(tree, node, config);
 	if ((node = tree_get(root, "gateway")))
 		config_read_gateway(tree, node, &config->gateway);
 	if ((node = tree_get(root, "bundles")))

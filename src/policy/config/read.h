@@ -5,7 +5,7 @@
 #define VETHGUARD_SRC_POLICY_CONFIG_READ_H
 
 #include "vethguard/policy/config.h"
-#include "policy/load/yaml_tree.h"
+#include "policy/yaml/yaml_tree.h"
 
 #define CONFIG_URL_MAX 1024 /* bytes of the URL of a key set or bundle */
 
@@ -20,10 +20,11 @@ int config_take_password(char *text, size_t n, struct secret *out);
 bool config_decode(char *p, size_t *n);
 /* token.c: adds "NAME=VALUE", or VALUE if name is empty. Returns false if there is no room. */
 bool config_add_text(struct config_texts *texts, struct slice name, struct slice value);
-/* token.c: reads ca.key as a pkcs11: URI, and ca.token. */
+/* token.c: reads ca.key as a pkcs11: URI; ca.token; and tokens. */
 void config_read_token_key(
         struct tree *tree, const struct tree_node *node, struct slice text, struct config *config);
-void config_read_token(struct tree *tree, const struct tree_node *map, struct config *config);
+void config_read_token(struct tree *tree, const struct tree_node *map, struct config_token *token);
+void config_read_tokens(struct tree *tree, const struct tree_node *map, struct config *config);
 void config_read_ca(struct tree *tree, const struct tree_node *map, struct config *config);
 void config_gateway_init(struct config_gateway *gateway); /* sets the defaults */
 void config_read_gateway(

@@ -1,13 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The token that holds the key of the operator's CA:
+ * The token that holds the key of the operator's CA, and those that hold keys of client
+ * certificates, by their labels:
  *
  *   ca:
  *     key: "pkcs11:token=company;object=node"
  *     token: {module: /usr/lib/softhsm/libsofthsm2.so, pin: "file:/etc/vethguard/pin"}
+ *   tokens:
+ *     clients: {module: /usr/lib/softhsm/libsofthsm2.so, pin: "file:/etc/vethguard/clients.pin"}
  */
 #include "policy/config/read.h"
-#include "policy/load/source.h"
+#include "policy/credentials/source.h"
+
+#include <stdlib.h>
 
 #include "vethguard/wire/pkcs11_uri.h"
 
@@ -124,11 +129,10 @@ static void read_user(struct tree *tree, const struct tree_node *node, struct co
 		snprintf(out->user, sizeof(out->user), "%.*s", SLICE_ARG(text));
 }
 
-void config_read_token(struct tree *tree, const struct tree_node *map, struct config *config)
+void config_read_token(struct tree *tree, const struct tree_node *map, struct config_token *out)
 {
 	static const char *const known[] = {
 	        "module", "pin", "timeout", "user", "environment", "writable", NULL};
-	struct config_token *out = &config->ca.token;
 	struct tree_node *node;
 	uint64_t ms;
 
@@ -157,4 +161,42 @@ void config_read_token(struct tree *tree, const struct tree_node *map, struct co
 		read_environment(tree, node, out);
 	if ((node = tree_get(map, "writable")))
 		read_writable(tree, node, out);
+}
+
+/* The label is the map's key, and becomes the URI of its token. */
+static bool take_label(struct tree *tree, const struct tree_node *key, struct config_token *out)
+{
+	struct slice label;
+
+	if (!tree_text(tree, key, "a token's label", sizeof(out->label) - 1, &label))
+		return false;
+	for (size_t i = 0; i < label.n; i++)
+		if ((uint8_t)label.p[i] < ' ' || label.p[i] == 0x7f) {
+			tree_error(tree, key, "a token's label has no control characters");
+			return false;
+		}
+	snprintf(out->label, sizeof(out->label), "%.*s", SLICE_ARG(label));
+	pkcs11_uri_of_token(label, out->uri);
+	return true;
+}
+_Static_assert(sizeof(((struct config_token *)0)->uri) >= PKCS11_TOKEN_URI_MAX, "it fits");
+
+void config_read_tokens(struct tree *tree, const struct tree_node *map, struct config *config)
+{
+	if (!tree_is_map(tree, map, "tokens"))
+		return;
+	config->tokens = calloc(CONFIG_TOKENS_MAX, sizeof(*config->tokens));
+	if (!config->tokens) {
+		tree_error(tree, map, "no memory");
+		return;
+	}
+	for (const struct tree_item *item = map->first; item; item = item->next) {
+		if (config->token_count == CONFIG_TOKENS_MAX) {
+			tree_error(tree, item->key, "tokens: at most %d", CONFIG_TOKENS_MAX);
+			return;
+		}
+		if (!take_label(tree, item->key, &config->tokens[config->token_count]))
+			continue;
+		config_read_token(tree, item->value, &config->tokens[config->token_count++]);
+	}
 }

@@ -3,7 +3,7 @@
  * them. */
 #include <stdio.h>
 
-#include "policy/image.h"
+#include "policy/image/image.h"
 #include "vethguard/policy/refusal.h"
 
 bool policy_explain_refusal(const struct policy *policy, const struct policy_request *request,

@@ -162,6 +162,8 @@ void policy_list_presets(const char *directory, struct policy_presets *out)
 	qsort(out->names, out->count, sizeof(out->names[0]), compare_names);
 }
 
+#define TREE_LEVELS_MAX 6 /* build/VARIANT/tests/unit/MODULE/ROOM/PROGRAM */
+
 /* Finds the tree that the running program was built in: "policies/presets" beside one of the
  * directories above it. */
 static bool find_build_tree(char *out, size_t size)
@@ -172,7 +174,7 @@ static bool find_build_tree(char *out, size_t size)
 	if (n <= 0)
 		return false;
 	program[n] = '\0';
-	for (int up = 0; up < 5; up++) {
+	for (int up = 0; up < TREE_LEVELS_MAX; up++) {
 		char *slash = strrchr(program, '/');
 		struct stat st;
 

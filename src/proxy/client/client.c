@@ -69,59 +69,6 @@ bool client_takes_bytes(struct client *c)
 	return takes;
 }
 
-/* --- closing gracefully --- */
-
-/* Discards further input. The end waits until the client has taken the response. */
-static enum client_state linger_input(struct client *c)
-{
-	uint64_t before = c->socket.received;
-
-	while (c->lingered < LINGER_BYTES && !c->half_closed) {
-		struct slice input;
-		enum socket_status status;
-
-		if (socket_turn_is_over(&c->socket, before)) {
-			client_wake(c);
-			return CLIENT_LINGER;
-		}
-		status = client_input(c, &input);
-		if (status == SOCKET_AGAIN)
-			return CLIENT_LINGER;
-		if (status == SOCKET_EOF)
-			c->half_closed = true;
-		else if (status != SOCKET_OK)
-			return CLIENT_CLOSED;
-		c->lingered += input.n;
-		client_used(c, input, input.n);
-	}
-	return socket_unsent(&c->socket) && !c->socket.broken ? CLIENT_LINGER : CLIENT_CLOSED;
-}
-
-/* Resets the connection if not all of the response is sent, and only if the sandbox has stopped
- * reading it. */
-static enum client_state linger_timeout(struct client *c)
-{
-	if (!socket_unsent(&c->socket))
-		return CLIENT_CLOSED;
-	if (client_takes_bytes(c) || (!c->slow && c->proxy->state == PROXY_SERVING)) {
-		c->slow = true;
-		loop_deadline_set(&c->proxy->waits[c->proxy->state == PROXY_SERVING ? WAIT_IDLE
-		                                                                    : WAIT_LINGER],
-		        &c->deadline);
-		return CLIENT_LINGER;
-	}
-	c->reset = true;
-	return CLIENT_CLOSED;
-}
-
-enum client_state client_end(struct client *c)
-{
-	socket_end(&c->socket);
-	socket_flush(&c->socket);
-	c->sent_seen = c->socket.sent;
-	return CLIENT_LINGER;
-}
-
 static enum client_state stay(struct client *c)
 {
 	return c->state;
@@ -159,8 +106,9 @@ static const handler table[CLIENT_STATE_COUNT][CLIENT_EVENT_COUNT] = {
         [CLIENT_POSTGRES] = {[ON_INPUT] = client_postgres_input,
                 [ON_TIMEOUT] = client_postgres_timeout,
                 [ON_OVER] = stay},
-        [CLIENT_LINGER] =
-                {[ON_INPUT] = linger_input, [ON_TIMEOUT] = linger_timeout, [ON_OVER] = stay},
+        [CLIENT_LINGER] = {[ON_INPUT] = client_linger_input,
+                [ON_TIMEOUT] = client_linger_timeout,
+                [ON_OVER] = stay},
         [CLIENT_CLOSED] = {[ON_INPUT] = stay, [ON_TIMEOUT] = stay, [ON_OVER] = stay},
 };
 

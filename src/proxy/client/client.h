@@ -173,8 +173,11 @@ enum socket_status client_input(struct client *c, struct slice *input);
 bool client_used(struct client *c, struct slice input, size_t used);
 /* True if the sandbox has taken bytes since the last call: it is slow, not dead. */
 bool client_takes_bytes(struct client *c);
-/* Ends the output: what is queued is sent, then the end. Returns the next state. */
+/* linger.c: ends the output: what is queued is sent, then the end. Returns the next state. */
 enum client_state client_end(struct client *c);
+/* Handlers of linger.c. */
+enum client_state client_linger_input(struct client *c);
+enum client_state client_linger_timeout(struct client *c);
 /* Changes the state from outside a handler (a tunnel took over, a dial failed). */
 void client_move(struct client *c, enum client_state state);
 

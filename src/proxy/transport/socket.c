@@ -128,6 +128,8 @@ enum socket_status socket_handshake(struct socket *l)
 			return SOCKET_OK;
 		case TLS_WANT_READ:
 			break;
+		case TLS_WANT_SIGNATURE:
+			return SOCKET_AGAIN;
 		default:
 			return SOCKET_ERROR;
 		}

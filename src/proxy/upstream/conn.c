@@ -11,6 +11,7 @@
 
 #include "vethguard/base/log.h"
 #include "proxy/exchange/exchange.h"
+#include "proxy/upstream/sign.h"
 #include "proxy/dial/dial.h"
 
 static void on_deferred_free(struct loop_task *task)
@@ -21,6 +22,7 @@ static void on_deferred_free(struct loop_task *task)
 	proxy_maybe_idle(c->proxy);
 	pool_entry_release(c->proxy, c->entry);
 	http1_fini(&c->http1);
+	upstream_sign_free(c->sign);
 	tls_identity_release(c->identity);
 	free(c);
 }
@@ -70,6 +72,7 @@ void upstream_conn_close(struct upstream_conn *c)
 	dial_cancel(c->dial);
 	c->dial = NULL;
 	socket_close(&c->socket, c->cut);
+	upstream_sign_cancel(c->sign);
 	loop_deadline_clear(&c->own.deadline);
 	loop_task_cancel(c->proxy->config.loop, &c->go_on);
 	loop_task_queue(c->proxy->config.loop, &c->deferred_free);
@@ -123,13 +126,15 @@ static void established(struct upstream_conn *c)
 		upstream_conn_told(c);
 }
 
-static void shake_hands(struct upstream_conn *c)
+void upstream_conn_shake_hands(struct upstream_conn *c)
 {
 	switch (socket_handshake(&c->socket)) {
 	case SOCKET_OK:
 		established(c);
 		break;
 	case SOCKET_AGAIN:
+		if (c->sign)
+			upstream_sign_ask(c);
 		break;
 	case SOCKET_EOF:
 		upstream_conn_failed(c, EVENT_CAUSE_UPSTREAM_TLS,
@@ -154,7 +159,7 @@ static void on_event(struct socket *socket)
 	struct upstream_conn *c = container_of(socket, struct upstream_conn, socket);
 
 	if (c->state == UPSTREAM_CONN_TLS)
-		shake_hands(c);
+		upstream_conn_shake_hands(c);
 	if (c->state == UPSTREAM_CONN_PRIOR)
 		upstream_http2_on_greeting(c);
 	if (c->state == UPSTREAM_CONN_BUSY || c->state == UPSTREAM_CONN_IDLE)
@@ -217,7 +222,7 @@ static void on_dialled(void *context, const struct dial_result *result)
 		return;
 	}
 	upstream_conn_enter(c, UPSTREAM_CONN_TLS);
-	shake_hands(c);
+	upstream_conn_shake_hands(c);
 }
 
 int upstream_conn_dial(struct upstream_conn *c)
@@ -253,6 +258,11 @@ struct upstream_conn *upstream_conn_new(struct exchange *ex, struct pool_entry *
 	c->identity = ex->credential ? ex->credential->identity : NULL;
 	if (c->identity)
 		tls_identity_retain(c->identity);
+	if (c->identity && tls_identity_is_elsewhere(c->identity) && !upstream_sign_new(c, ex)) {
+		tls_identity_release(c->identity);
+		free(c);
+		return NULL;
+	}
 	c->how = ex->sending.how;
 	socket_init(&c->socket);
 	c->deferred_free.run = on_deferred_free;

@@ -113,6 +113,7 @@ struct upstream_conn {
 	enum upstream_conn_state state;
 	bool tls;
 	struct tls_identity *identity; /* the client's certificate, or NULL */
+	struct upstream_sign *sign;    /* its key is in a token; else NULL */
 	enum upstream_how how;
 	bool settled; /* its dial has told the protocol, or failed */
 	bool counted; /* included in proxy->upstream_count: from its dial on */
@@ -134,6 +135,8 @@ struct upstream_conn {
 void upstream_conn_enter(struct upstream_conn *c, enum upstream_conn_state state);
 /* Makes a connection for the exchange, which waits in it. NULL: no memory. */
 struct upstream_conn *upstream_conn_new(struct exchange *exchange, struct pool_entry *entry);
+/* Goes on with the TLS handshake. */
+void upstream_conn_shake_hands(struct upstream_conn *c);
 /* Dials. Returns 0, or -errno: the bound on connections is reached, or no memory. */
 int upstream_conn_dial(struct upstream_conn *c);
 /* Closes the connection and frees it at the end of the loop's turn, so that a callback may close

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 
 #include "vethguard/base/log.h"
+#include "supervisor/ask/hooks.h"
+#include "supervisor/ask/proposals.h"
 #include "supervisor/attach/attachment.h"
-#include "supervisor/attach/hooks.h"
-#include "supervisor/attach/proposals.h"
 #include "supervisor/os/local_file.h"
 
 /* True if the policy has an env: source: a daemon does not have the environment of a command's
@@ -141,6 +141,7 @@ char *attachments_config_objection(struct attachments *all, struct config *to)
 		text = text_of(diags);
 	else if (!to) {
 		ca_configure(all->supervisor, &config->ca);
+		key_tokens_configure(all->supervisor, config);
 		if (bundles_configure(all, config) != 0)
 			log_error("bundles: no memory");
 		gateway_configure(all->supervisor, &config->gateway);

@@ -237,7 +237,7 @@ static bool borrows_the_machine(const struct identity *id, const struct policy_c
 
 	for (size_t i = 1; i < c->argc; i++)
 		asks = asks || slice_starts_with(c->argv[i], SLICE("metadata_url="));
-	return asks && id->uid != 0 && !id->fixed && !id->lends;
+	return asks && !identity_owns_machine(id);
 }
 
 static void start_fetch(
@@ -286,6 +286,24 @@ static void open_service(struct sources *s, uint64_t id, uint32_t index,
 	start_fetch(s, id, index, &asked, discard);
 }
 
+/* Refuses the certificate of a key in a token where nobody signs by it. Returns true if it did. */
+static bool refuses_token(
+        struct sources *s, uint64_t id, uint32_t index, const struct policy_credential *c)
+{
+	if (c->inject != POLICY_INJECT_CLIENT_CERTIFICATE || !c->field.n)
+		return false;
+	if (s->covered)
+		refuse(s, id, index,
+		        "a key in a token is for sandboxes of vethguardd: 'vethguard run' starts "
+		        "no module");
+	else if (!identity_owns_machine(&s->identity))
+		refuse(s, id, index,
+		        "keys in the machine's tokens are for policies that root names");
+	else
+		return false;
+	return true;
+}
+
 void sources_open(struct sources *s, uint64_t id, uint32_t index, bool renew, bool discard)
 {
 	struct policy_credential c;
@@ -299,6 +317,8 @@ void sources_open(struct sources *s, uint64_t id, uint32_t index, bool renew, bo
 		return;
 	}
 	policy_credential(s->policy, index, &c);
+	if (refuses_token(s, id, index, &c))
+		return;
 	if (c.source == POLICY_SOURCE_EXEC) {
 		start_program(s, id, index, &c);
 		return;

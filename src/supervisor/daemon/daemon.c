@@ -20,9 +20,10 @@
 #include "vethguard/base/log.h"
 #include "vethguard/ipc/service.h"
 #include "supervisor/daemon/daemon_state.h"
+#include "supervisor/events/generations.h"
 #include "supervisor/os/fd_limit.h"
 #include "supervisor/os/heap.h"
-#include "supervisor/events/generations.h"
+#include "supervisor/recover/recover.h"
 
 static struct daemon daemon_state;
 
@@ -63,6 +64,7 @@ static void check_config(struct daemon *d)
 		snprintf(all->audit_path, sizeof(all->audit_path), "%s", config->audit_file);
 	d->watch_policies = config->watch;
 	d->supervisor.ca_life.config = config->ca;
+	key_tokens_keep(&d->supervisor, config);
 	d->attachments.ask = config->ask;
 	if (config_gateway_copy(&d->supervisor.gateway.config, &config->gateway) != 0)
 		die(STATUS_FAILED, "no memory");

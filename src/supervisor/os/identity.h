@@ -27,6 +27,13 @@ struct identity {
 	const gid_t *groups; /* borrowed, except in a copy of identity_copy() */
 };
 
+/* True if the identity is the machine's operator, or the only one there is: what belongs to the
+ * machine is for policies that it names. */
+static inline bool identity_owns_machine(const struct identity *id)
+{
+	return id->uid == 0 || id->fixed || id->lends;
+}
+
 /* Makes a copy with its own groups, for identity_fini(). Returns 0, or -ENOMEM: *out has the ids
  * and no supplementary group. */
 int identity_copy(struct identity *out, const struct identity *id);

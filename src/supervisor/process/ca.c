@@ -143,6 +143,7 @@ int ca_open(struct supervisor *sv)
 void ca_close(struct supervisor *sv)
 {
 	token_end(sv);
+	key_tokens_end(sv);
 	clock_watch_close(&sv->ca_life.clock);
 }
 
@@ -180,8 +181,11 @@ int ca_ask(
 
 int ca_begin(struct supervisor *sv)
 {
-	token_configure(sv, &sv->ca_life.config.token);
+	/* Not once more for another keeper: the token may have refused the PIN. */
+	if (sv->token.state == TOKEN_NONE)
+		token_configure(sv, &sv->ca_life.config.token);
 	token_meet_keeper(sv);
+	key_tokens_begin(sv);
 	return check(sv);
 }
 

@@ -180,6 +180,8 @@ static int on_keeper_message(struct role *role, struct ipc_message *message)
 		return credential_answered(sv, message);
 	case MESSAGE_KEEPER_TOKEN_SAYS:
 		return token_told(sv, message);
+	case MESSAGE_KEEPER_KEY_TOKEN_LATE:
+		return key_tokens_late(sv, message);
 	case MESSAGE_SOURCE_OPEN:
 		return on_source_open(sv, message);
 	default:

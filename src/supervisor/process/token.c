@@ -17,9 +17,18 @@
 
 static uint8_t buffer[MESSAGE_BYTES_MAX];
 
-static struct supervisor *of(struct token_process *t)
+static bool is_of_ca(const struct token_process *t)
 {
-	return container_of(t, struct supervisor, token);
+	return !t->config.label[0];
+}
+
+/* What holds about the token has changed. */
+static void tell_change(struct token_process *t)
+{
+	if (is_of_ca(t))
+		ca_check_soon(t->supervisor);
+	else
+		token_process_meet_keeper(t);
 }
 
 static const char *const state_names[] = {
@@ -47,8 +56,14 @@ static void failed(struct token_process *t, const char *why)
 	const bool again = !t->gave_pin;
 
 	snprintf(t->problem, sizeof(t->problem), "%.480s", why);
-	log_error("certificates of sandboxes: ca.token: %s%s", t->problem,
+	log_error("%s%s: %s%s",
+	        is_of_ca(t) ? "certificates of sandboxes: ca.token"
+	                    : "keys of client certificates: token ",
+	        t->config.label, t->problem,
 	        again ? "" : " (nothing is tried again before 'vethguard reload')");
+	if (t->state == TOKEN_READY &&
+	        loop_now_ms(t->supervisor->loop) - t->ready_ms > TOKEN_PAUSE_MOST_MS)
+		t->pause_ms = TOKEN_PAUSE_FIRST_MS;
 	loop_timer_cancel(&t->timer);
 	enter(t, again ? TOKEN_PAUSED : TOKEN_REFUSED);
 	if (again) {
@@ -56,7 +71,7 @@ static void failed(struct token_process *t, const char *why)
 		t->pause_ms = t->pause_ms * 2 < TOKEN_PAUSE_MOST_MS ? t->pause_ms * 2
 		                                                    : TOKEN_PAUSE_MOST_MS;
 	}
-	ca_check_soon(of(t));
+	tell_change(t);
 }
 
 static void on_dead(struct role *role, const char *how)
@@ -81,13 +96,16 @@ static int on_ready(struct token_process *t, struct ipc_message *message)
 
 	if (t->state != TOKEN_STARTING || message_text_decode(&message->body, &m) < 0)
 		return -EBADMSG;
-	log_info("the CA's key is found: %s", slice_escape(m.text, text, sizeof(text)));
+	log_info("%s: %s", is_of_ca(t) ? "the CA's key is found" : "a token is logged in to",
+	        slice_escape(m.text, text, sizeof(text)));
 	loop_timer_cancel(&t->timer);
 	t->gave_pin = false;
 	t->problem[0] = 0;
 	enter(t, TOKEN_READY);
-	token_meet_keeper(of(t));
-	ca_check_soon(of(t));
+	t->ready_ms = loop_now_ms(t->supervisor->loop);
+	token_process_meet_keeper(t);
+	if (is_of_ca(t))
+		ca_check_soon(t->supervisor);
 	return 0;
 }
 
@@ -128,12 +146,12 @@ static void launch(struct token_process *t, int pin)
 	m.variable_count = put_texts(&t->config.environment, m.variables);
 	m.writable_count = put_texts(&t->config.writable, m.writable);
 	enter(t, TOKEN_STARTING);
-	rc = role_start(
-	        of(t)->loop, &t->role, PROGRAM, "the token's process", -1, on_message, on_dead);
+	rc = role_start(t->supervisor->loop, &t->role, PROGRAM, "the token's process", -1,
+	        on_message, on_dead);
 	if (!rc) {
 		role_bound(&t->role, 16, 4);
-		n = message_token_start_encode(
-		        buffer, sizeof(buffer), MESSAGE_TOKEN_START, supervisor_next_id(of(t)), &m);
+		n = message_token_start_encode(buffer, sizeof(buffer), MESSAGE_TOKEN_START,
+		        supervisor_next_id(t->supervisor), &m);
 		rc = role_send(&t->role, buffer, n, &pin, 1);
 	}
 	close(pin);
@@ -207,7 +225,7 @@ static void on_timer(struct loop_timer *timer)
 }
 _Static_assert(TOKEN_START_MS == 20000, "as the text says");
 
-static void stop(struct token_process *t)
+void token_process_stop(struct token_process *t)
 {
 	enter(t, TOKEN_NONE);
 	loop_timer_cancel(&t->timer);
@@ -236,13 +254,13 @@ static bool works(const struct token_process *t)
 	return t->state == TOKEN_READY || t->state == TOKEN_STARTING || t->state == TOKEN_PIN;
 }
 
-void token_configure(struct supervisor *sv, const struct config_token *config)
+void token_process_configure(
+        struct supervisor *sv, struct token_process *t, const struct config_token *config)
 {
-	struct token_process *t = &sv->token;
-
 	if (!t->timer.event) {
 		if (!config->uri[0])
 			return;
+		t->supervisor = sv;
 		sources_init(&t->pin, sv->loop, NULL, on_pin);
 		t->role.pidfd = -1;
 		if (loop_timer_open(sv->loop, &t->timer, on_timer) < 0)
@@ -250,40 +268,81 @@ void token_configure(struct supervisor *sv, const struct config_token *config)
 	}
 	if (works(t) && same(&t->config, config))
 		return;
-	stop(t);
-	t->config = *config;
+	token_process_stop(t);
+	if (config != &t->config)
+		t->config = *config;
+	t->problem[0] = 0;
 	t->pause_ms = TOKEN_PAUSE_FIRST_MS;
 	if (config->uri[0])
 		start(t);
 }
 
-/* A new pair replaces the one to a keeper that has died. */
-void token_meet_keeper(struct supervisor *sv)
+/* Sends the keeper one end of the pair, or nothing (-1) and why. */
+static int tell_keeper(struct token_process *t, int end)
 {
-	struct token_process *t = &sv->token;
-	uint8_t message[64];
-	int ends[2], rc;
+	struct supervisor *sv = t->supervisor;
+	const uint64_t id = supervisor_next_id(sv);
+	const struct message_key_token m = {.label = slice_from_string(t->config.label),
+	        .why = end >= 0 ? SLICE("")
+	                        : slice_from_string(t->problem[0] ? t->problem
+	                                                          : "the token is not ready yet")};
+	uint8_t message[MESSAGE_WHAT_MAX + 128];
+	size_t n = is_of_ca(t) ? message_empty(message, sizeof(message), MESSAGE_KEEPER_TOKEN, id)
+	                       : message_key_token_encode(message, sizeof(message),
+	                                 MESSAGE_KEEPER_KEY_TOKEN, id, &m);
 
-	if (t->state != TOKEN_READY || !role_runs(&sv->keeper))
-		return;
-	rc = ipc_pair(ends);
+	return role_send(&sv->keeper, message, n, &end, end >= 0);
+}
+
+/* A new pair replaces the one to a keeper that has died. */
+static void connect_keeper(struct token_process *t)
+{
+	uint8_t message[64];
+	int ends[2], rc = ipc_pair(ends);
+
 	if (rc) {
 		role_kill(&t->role, "there is no pair of sockets for it");
 		return;
 	}
 	rc = role_send(&t->role, message,
-	        message_empty(
-	                message, sizeof(message), MESSAGE_TOKEN_KEEPER, supervisor_next_id(sv)),
+	        message_empty(message, sizeof(message), MESSAGE_TOKEN_KEEPER,
+	                supervisor_next_id(t->supervisor)),
 	        &ends[0], 1);
 	if (!rc)
-		rc = role_send(&sv->keeper, message,
-		        message_empty(message, sizeof(message), MESSAGE_KEEPER_TOKEN,
-		                supervisor_next_id(sv)),
-		        &ends[1], 1);
+		rc = tell_keeper(t, ends[1]);
 	close(ends[0]);
 	close(ends[1]);
 	if (rc && rc != -EPIPE) /* the end of the process is handled in its own callback */
 		role_kill(&t->role, "it cannot be told of the keeper");
+}
+
+void token_process_meet_keeper(struct token_process *t)
+{
+	if (!t->timer.event || !role_runs(&t->supervisor->keeper))
+		return;
+	if (t->state == TOKEN_READY)
+		connect_keeper(t);
+	else if (!is_of_ca(t))
+		tell_keeper(t, -1);
+}
+
+void token_process_end(struct token_process *t)
+{
+	if (!t->timer.event)
+		return;
+	token_process_stop(t);
+	sources_fini(&t->pin);
+	loop_timer_close(&t->timer);
+}
+
+void token_configure(struct supervisor *sv, const struct config_token *config)
+{
+	token_process_configure(sv, &sv->token, config);
+}
+
+void token_meet_keeper(struct supervisor *sv)
+{
+	token_process_meet_keeper(&sv->token);
 }
 
 int token_told(struct supervisor *sv, struct ipc_message *message)
@@ -322,11 +381,5 @@ bool token_is_pending(const struct supervisor *sv)
 
 void token_end(struct supervisor *sv)
 {
-	struct token_process *t = &sv->token;
-
-	if (!t->timer.event)
-		return;
-	stop(t);
-	sources_fini(&t->pin);
-	loop_timer_close(&t->timer);
+	token_process_end(&sv->token);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * token: the supervisor's side of the process that speaks to the PKCS #11 module of the
- * configuration's CA (src/token). It exists only in the daemon, and only if the configuration names
- * a token.
+ * token: the supervisor's side of a process that speaks to a PKCS #11 module (src/token): of the
+ * configuration's CA (ca.token), or of a token with keys of client certificates (tokens;
+ * key_tokens.h). They exist only in the daemon, and only if the configuration names tokens.
  *
  * A process that ends is replaced after a growing pause. There is one exception: if the token got
  * the PIN and did not confirm it, a second attempt could lock the token, so nothing is started
@@ -31,19 +31,30 @@ enum token_state {
 struct supervisor;
 
 struct token_process {
+	struct supervisor *supervisor;
 	enum token_state state;
-	struct config_token config;
+	struct config_token config; /* label: empty if it is the CA's */
 	struct role role;
 	struct sources pin;      /* runs the program that gives the PIN */
 	struct loop_timer timer; /* STARTING: time limit; PAUSED: end of the pause */
 	int64_t pause_ms;
+	int64_t ready_ms;               /* READY: since when, loop_now_ms() */
 	bool gave_pin;                  /* the token got the PIN and has not confirmed it */
 	char problem[MESSAGE_WHAT_MAX]; /* why the token is not READY */
 };
 
-/* Call this when the configuration was read: starts, replaces or ends the process. One that failed
- * is started again.
- */
+/* Starts, replaces or ends the process (an empty URI). One that failed is started again. */
+void token_process_configure(
+        struct supervisor *sv, struct token_process *t, const struct config_token *config);
+/* Gives the keeper a pair to the process if it is ready; otherwise tells it why a token with keys
+ * of client certificates is not. */
+void token_process_meet_keeper(struct token_process *t);
+/* Ends the process; it is started again by token_process_configure(). */
+void token_process_stop(struct token_process *t);
+void token_process_end(struct token_process *t);
+
+/* The CA's token. */
+/* Call this when the configuration was read. */
 void token_configure(struct supervisor *sv, const struct config_token *config);
 /* Gives this keeper a pair to the token, if the token is ready. */
 void token_meet_keeper(struct supervisor *sv);

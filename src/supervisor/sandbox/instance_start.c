@@ -123,6 +123,9 @@ static int tell_keeper_of(struct instance *i, struct slice names)
 		m.credentials[n].timeout_ms = c.timeout_ms + SOURCE_GRACE_MS;
 		m.credentials[n].revoked = i->credentials->revoked >> n & 1;
 		m.credentials[n].sealed = c.source == POLICY_SOURCE_SEALED;
+		if (c.inject == POLICY_INJECT_CLIENT_CERTIFICATE &&
+		        identity_owns_machine(&i->credentials->identity))
+			m.credentials[n].key = c.field;
 		/* The value of a variable can be read only once, so it does not expire. */
 		m.credentials[n].ttl_s = c.source == POLICY_SOURCE_ENV ? 0 : c.ttl_s;
 	}

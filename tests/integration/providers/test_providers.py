@@ -84,7 +84,8 @@ class Provided(Gatewayed):
         r = self.inside("sh", env=env, input=script)
         return {(t["way"], t["target"]) for t in json.loads(r.stdout)["tries"] if t["result"] == "leaks"}
 
-    def battery(self, env, extra=(), leaks=()):
+    def battery(self, env, extra=(), leaks=(), refused="evil.lab.test"):
+        """refused: a host whose requests reach the gateway, which refuses them."""
         self.assertNotIn(SECRET, json.dumps(env))
         self.assertEqual(self.probe(env), set(leaks))
         # allowed, with a credential that the sandbox does not have
@@ -105,7 +106,7 @@ class Provided(Gatewayed):
         self.assertTrue(self.daemon.event(HTTP, action_id=1, **{"http_request.url.path": "/whoami"}))
         self.assertTrue(self.daemon.event(HTTP, action_id=2, **{"http_request.http_method": "DELETE"}))
         text = json.dumps(self.daemon.events())
-        self.assertIn("evil.lab.test", text)
+        self.assertIn(refused, text)
         self.assertNotIn(SECRET, text)
         self.assertNotIn(self.token, text)
         self.revoke(env, extra)
@@ -203,6 +204,13 @@ class ByProxy(Provided):
         self.check([(networks[0], None)], env)
 
 
+def lead(case, port):
+    """What a provider's host does with all TCP of a sandbox."""
+    rules = ("add table ip led\nflush table ip led\nadd chain ip led out { type nat hook output priority -100; }\n"
+             f"add rule ip led out meta mark != {MARK} ip daddr != 127.0.0.0/8 meta l4proto tcp redirect to :{port}\n")
+    subprocess.run(["ip", "netns", "exec", case.elsewhere, "nft", "-f", "-"], input=rules, text=True, check=True)
+
+
 @needs_packages
 class BySocks(Provided):
     """E2B leads all TCP through the gateway's SOCKS5: programs inside know of no proxy."""
@@ -223,20 +231,59 @@ class BySocks(Provided):
             self.addCleanup(relay.wait)
             self.addCleanup(relay.kill)
             self.assertEqual(relay.stdout.readline(), b"ready\n")
-        self.lead(RELAY_PORT + 1)
+        lead(self, RELAY_PORT + 1)
         # A rule is about a name, and an address that a sandbox dials says nothing of it: the gateway has to be told names.
         by_address = ("--resolve", f"api.lab.test:443:{lab.ORIGIN4}")
         self.assertNotEqual(self.curl_inside(*by_address, "https://api.lab.test/whoami", env=env).returncode, 0)
-        self.lead(RELAY_PORT)
+        lead(self, RELAY_PORT)
         # DNS is not led: the sandbox's resolver answers it, and it leads out.
         names = ("--resolve", f"api.lab.test:443:{lab.ORIGIN4}", "--resolve", f"evil.lab.test:443:{lab.EVIL4}",
                  "--resolve", f"api.lab.test:8443:{lab.ORIGIN4}")
         self.battery(env, extra=names, leaks={("dns", lab.DNS4), ("icmp", lab.ORIGIN4)})
 
-    def lead(self, port):
-        rules = ("add table ip led\nflush table ip led\nadd chain ip led out { type nat hook output priority -100; }\n"
-                 f"add rule ip led out meta mark != {MARK} ip daddr != 127.0.0.0/8 meta l4proto tcp redirect to :{port}\n")
-        subprocess.run(["ip", "netns", "exec", self.elsewhere, "nft", "-f", "-"], input=rules, text=True, check=True)
+@needs_packages
+class ByForwarding(Provided):
+    """Vercel's own proxy forwards requests to base URLs of the gateway: programs inside know of no proxy, and see no token."""
+
+    def test_vercel(self):
+        answer = self.sdk("vercel", "forward")
+        body = next(r["body"] for r in answer["requests"] if r["path"] == "/v3/sandboxes")
+        self.assertEqual(body["networkPolicy"], {"allow": {host: [{"forwardURL": f"https://{GATEWAY4}:{TLS_PORT}/s/{self.token}/https/{host}"}]
+                                                           for host in ("api.lab.test", "plain.lab.test")}})
+        self.assertNotIn(self.token, json.dumps(body["env"]))
+        self.open_before()
+        provider = os.path.join(self.dir, "vercel")
+        sh("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2", "-keyout", provider + ".key",
+           "-out", provider + ".pem", "-subj", "/CN=played", "-addext", "subjectAltName=DNS:*.lab.test")
+        log = os.path.join(self.dir, "vercel.log")
+        player = subprocess.Popen(["ip", "netns", "exec", self.elsewhere, sys.executable, os.path.join(HERE, "vercel_proxy.py"), str(RELAY_PORT), provider,
+                                   self.certificate + ".pem", str(MARK), json.dumps(body["networkPolicy"]["allow"]), log], stdout=subprocess.PIPE)
+        self.addCleanup(player.stdout.close)
+        self.addCleanup(player.wait)
+        self.addCleanup(player.kill)
+        self.assertEqual(player.stdout.readline(), b"ready\n")
+        lead(self, RELAY_PORT)
+        self.fence((GATEWAY4, TLS_PORT), ("127.0.0.0/8", None))
+        env = {**body["env"], "CURL_CA_BUNDLE": provider + ".pem", "SSL_CERT_FILE": provider + ".pem"}
+        names = [argument for host in ("api.lab.test:443", "plain.lab.test:443", "api.lab.test:8443", "evil.lab.test:443")
+                 for argument in ("--resolve", f"{host}:{lab.ORIGIN4}")]
+        # What Vercel's proxy adds tells the token to whom it is sent: it ends at the gateway.
+        r = self.curl_inside("https://api.lab.test/echo?x=1", env=env, extra=names)
+        self.assertEqual(json.loads(r.stdout)["path"], "/echo?x=1", r)
+        self.assertFalse([name for name in json.loads(r.stdout)["headers"] if name.lower().startswith("vercel")], r)
+        with open(log) as f:
+            self.assertIn("vercel-sandbox-oidc-token", f.read())
+        r = self.curl_inside("-o", "/dev/null", "-w", "%{http_code}", "https://plain.lab.test/", env=env, extra=names)
+        self.assertEqual(r.stdout, "403", r)  # forwarded, and no rule
+        self.battery(env, extra=(*names, "-f"), refused="plain.lab.test")  # -f: the gateway's refusals are responses
+
+    def test_hosts(self):
+        for hosts in ("[]", "['*']", "['a.test/x']", "['a.test', 'b']", "['']"):
+            code = (f"import * as v from {json.dumps(CLIENT + '/index.js')};\n"
+                    f"const s = new v.Vethguard({{socket: {json.dumps(self.daemon.socket)}}}).session('one', {json.dumps(self.token)});\n"
+                    f"await v.vercel(s, {{way: 'forward', hosts: {hosts}}}).then(() => console.log('made'), (e) => console.log(e.message));")
+            r = subprocess.run(["node", "--input-type=module", "-e", code], capture_output=True, text=True, timeout=60 * SLOW)
+            self.assertTrue(r.stdout.startswith("hosts: the names"), (hosts, r))
 
 
 class Client(Gatewayed):
@@ -305,6 +352,7 @@ for (const p of ["e2b", "modal", "daytona", "deno", "langsmith", "vercel", "open
   if (p === "runloop") out[p] = [out[p].networkPolicy, out[p].devbox("id")];
 }}
 out.strict = await v.e2b(s, {{way: "proxy"}});
+out.forward = await v.vercel(s, {{way: "forward", hosts: ["api.lab.test", "b.test"]}});
 console.log(JSON.stringify(out));
 """)
         self.assertEqual(r.returncode, 0, r)
@@ -312,7 +360,10 @@ console.log(JSON.stringify(out));
         policy, devbox = module.runloop(session)
         python = {"e2b": module.e2b(session), "modal": module.modal(session), "daytona": module.daytona(session), "deno": module.deno(session),
                   "langsmith": module.langsmith(session), "vercel": module.vercel(session), "openaiAgents": module.openai_agents(session),
-                  "runloop": [policy, devbox("id")], "strict": module.e2b(session, way="proxy")}
+                  "runloop": [policy, devbox("id")], "strict": module.e2b(session, way="proxy"),
+                  "forward": module.vercel(session, way="forward", hosts=["api.lab.test", "b.test"])}
+        for hosts in ((), "api.lab.test", ["*"], ["a.test/x"], ["a.test", "b"]):
+            self.assertRaises(module.VethguardError, module.vercel, session, way="forward", hosts=hosts)
 
         def plain(value):
             """Without what the languages spell differently."""

@@ -252,7 +252,7 @@ static void test_wrong_answers(void **state)
 		far = i == 2 ? -1 : far;
 		UNTIL(done.count == 1);
 		assert_non_null(strstr(done.why, "ended"));
-		assert_false(token.peer.open);
+		assert_false(token.queue.peer.open);
 		assert_true(i == 2 || told_of("broke the protocol"));
 	}
 }
@@ -264,11 +264,11 @@ static void test_silence(void **state)
 	assert_non_null(ask());
 	assert_non_null(ask());
 	question();
-	loop_timer_set(&token.timer, 0);
+	loop_timer_set(&token.queue.timer, 0);
 	UNTIL(done.count == 2);
 	assert_int_equal(done.count, 2);
 	assert_non_null(strstr(done.why, "5 seconds"));
-	assert_false(token.peer.open);
+	assert_false(token.queue.peer.open);
 	assert_true(told_of("5 seconds"));
 }
 

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "token/key.h"
+#include "token/keys.h"
 
 #define GOOD_FLAGS (CKF_TOKEN_INITIALIZED | CKF_LOGIN_REQUIRED | CKF_USER_PIN_INITIALIZED)
 
@@ -20,6 +20,9 @@ static struct {
 	ck_byte may_sign, always;
 	unsigned logins;
 	size_t signed_n;
+	ck_ulong signed_by, finds;
+	struct ck_pss pss;
+	bool no_pss;
 } m;
 static char why[KEY_WHY_MAX];
 static struct pkcs11_uri uri;
@@ -72,6 +75,7 @@ static ck_rv find_objects(ck_ulong session, ck_ulong *objects, ck_ulong most, ck
 	(void)session;
 	assert_int_equal(most, 2);
 	objects[0] = objects[1] = 7;
+	m.finds++;
 	*count = m.found;
 	return CKR_OK;
 }
@@ -98,14 +102,21 @@ static ck_rv get_attribute_value(
 static ck_rv get_mechanism_info(ck_ulong slot, ck_ulong mechanism, struct ck_mechanism_info *info)
 {
 	(void)slot;
-	assert_int_equal(mechanism, m.type == CKK_RSA ? CKM_RSA_PKCS : CKM_ECDSA);
-	info->flags = m.mechanism_flags;
+	assert_true(mechanism == (m.type == CKK_RSA ? CKM_RSA_PKCS : CKM_ECDSA) ||
+	            (m.type == CKK_RSA && mechanism == CKM_RSA_PKCS_PSS));
+	info->flags = mechanism == CKM_RSA_PKCS_PSS && m.no_pss ? 0 : m.mechanism_flags;
 	return m.mechanism;
 }
 
 static ck_rv sign_init(ck_ulong session, struct ck_mechanism *mechanism, ck_ulong key)
 {
-	(void)session, (void)mechanism;
+	(void)session;
+	m.signed_by = mechanism->mechanism;
+	m.pss = (struct ck_pss){0};
+	if (mechanism->parameter) {
+		assert_int_equal(mechanism->parameter_n, sizeof(m.pss));
+		memcpy(&m.pss, mechanism->parameter, sizeof(m.pss));
+	}
 	assert_int_equal(key, 7);
 	return CKR_OK;
 }
@@ -261,19 +272,93 @@ static void test_signatures(void **state)
 
 	(void)state;
 	assert_true(key_find(&key, &uri, why));
-	assert_int_equal(key_sign(&key, digest, out, why), 64);
+	assert_int_equal(key_sign(&key, MESSAGE_SCHEME_ANY, digest, out, why), 64);
 	assert_int_equal(m.signed_n, 32);
 	key.kind = MESSAGE_TOKEN_RSA;
-	assert_int_equal(key_sign(&key, digest, out, why), 64);
+	assert_int_equal(key_sign(&key, MESSAGE_SCHEME_ANY, digest, out, why), 64);
 	assert_int_equal(m.signed_n, 19 + 32);
 	m.signature_n = 0;
-	assert_int_equal(key_sign(&key, digest, out, why), 0);
+	assert_int_equal(key_sign(&key, MESSAGE_SCHEME_ANY, digest, out, why), 0);
 	m.signature_n = MESSAGE_SIGNATURE_MAX + 1;
-	assert_int_equal(key_sign(&key, digest, out, why), 0);
+	assert_int_equal(key_sign(&key, MESSAGE_SCHEME_ANY, digest, out, why), 0);
 	m.signature_n = 64;
 	m.sign = CKR_TOKEN_NOT_PRESENT;
-	assert_int_equal(key_sign(&key, digest, out, why), 0);
+	assert_int_equal(key_sign(&key, MESSAGE_SCHEME_ANY, digest, out, why), 0);
 	assert_non_null(strstr(why, "not there"));
+}
+
+static void test_schemes(void **state)
+{
+	static const struct {
+		uint16_t scheme;
+		ck_ulong type, by, hash;
+		size_t digest_n, signed_n;
+	} cases[] = {
+	        {MESSAGE_SCHEME_ECDSA_SHA256, CKK_EC, CKM_ECDSA, 0, 32, 32},
+	        {MESSAGE_SCHEME_ECDSA_SHA384, CKK_EC, CKM_ECDSA, 0, 48, 48},
+	        {MESSAGE_SCHEME_ECDSA_SHA512, CKK_EC, CKM_ECDSA, 0, 64, 64},
+	        {MESSAGE_SCHEME_RSA_SHA256, CKK_RSA, CKM_RSA_PKCS, 0, 32, 51},
+	        {MESSAGE_SCHEME_RSA_SHA384, CKK_RSA, CKM_RSA_PKCS, 0, 48, 67},
+	        {MESSAGE_SCHEME_RSA_SHA512, CKK_RSA, CKM_RSA_PKCS, 0, 64, 83},
+	        {MESSAGE_SCHEME_PSS_SHA256, CKK_RSA, CKM_RSA_PKCS_PSS, CKM_SHA256, 32, 32},
+	        {MESSAGE_SCHEME_PSS_SHA384, CKK_RSA, CKM_RSA_PKCS_PSS, CKM_SHA384, 48, 48},
+	        {MESSAGE_SCHEME_PSS_SHA512, CKK_RSA, CKM_RSA_PKCS_PSS, CKM_SHA512, 64, 64},
+	};
+	static const char digest[64] = "a digest";
+	uint8_t out[MESSAGE_SIGNATURE_MAX];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		m.type = cases[i].type;
+		assert_int_equal(message_scheme_digest_bytes(cases[i].scheme), cases[i].digest_n);
+		assert_true(key_find(&key, &uri, why));
+		assert_true(key_fits(&key, cases[i].scheme, why));
+		assert_int_equal(key_sign(&key, cases[i].scheme,
+		                         slice_of(digest, cases[i].digest_n), out, why),
+		        64);
+		assert_int_equal(m.signed_by, cases[i].by);
+		assert_int_equal(m.signed_n, cases[i].signed_n);
+		assert_int_equal(m.pss.hash, cases[i].hash);
+		assert_int_equal(m.pss.salt_n, cases[i].hash ? cases[i].digest_n : 0);
+		m.type = cases[i].type == CKK_RSA ? CKK_EC : CKK_RSA;
+		assert_true(key_find(&key, &uri, why));
+		assert_false(key_fits(&key, cases[i].scheme, why));
+		assert_non_null(strstr(why, "not that of the certificate"));
+	}
+	m.type = CKK_RSA;
+	m.no_pss = true;
+	assert_true(key_find(&key, &uri, why));
+	assert_true(key_fits(&key, MESSAGE_SCHEME_RSA_SHA256, why));
+	assert_false(key_fits(&key, MESSAGE_SCHEME_PSS_SHA256, why));
+	assert_non_null(strstr(why, "CKM_RSA_PKCS_PSS"));
+}
+
+static void test_many_keys(void **state)
+{
+	struct keys keys = {0};
+	char text[64];
+	bool needs;
+
+	(void)state;
+	assert_true(key_find_token(&key, &uri, &needs, why));
+	for (int round = 0; round < 2; round++)
+		for (int i = 0; i < KEYS_MAX; i++) {
+			snprintf(text, sizeof(text), "pkcs11:slot-id=0;object=k%d", i);
+			assert_true(keys_select(&keys, &key, slice_from_string(text), why));
+		}
+	assert_int_equal(m.finds, KEYS_MAX);
+	assert_true(keys_select(&keys, &key, SLICE("pkcs11:slot-id=0;object=more"), why));
+	assert_true(keys_select(&keys, &key, SLICE("pkcs11:slot-id=0;object=k0"), why));
+	assert_int_equal(m.finds, KEYS_MAX + 2); /* the oldest has made room */
+	assert_false(keys_select(&keys, &key, SLICE("pkcs11:slot-id=1;object=k1"), why));
+	assert_non_null(strstr(why, "not the one"));
+	assert_false(keys_select(&keys, &key, SLICE("pkcs11:slot-id=0"), why));
+	assert_non_null(strstr(why, "which key"));
+	m.found = 0;
+	assert_false(keys_select(&keys, &key, SLICE("pkcs11:slot-id=0;object=none"), why));
+	assert_non_null(strstr(why, "no such private key"));
+	assert_false(key.broken);
+	assert_true(keys_select(&keys, &key, SLICE("pkcs11:slot-id=0;object=k5"), why));
 }
 
 static void test_modules(void **state)
@@ -292,6 +377,8 @@ int main(void)
 	        cmocka_unit_test_setup(test_logins, set_up),
 	        cmocka_unit_test_setup(test_keys, set_up),
 	        cmocka_unit_test_setup(test_signatures, set_up),
+	        cmocka_unit_test_setup(test_schemes, set_up),
+	        cmocka_unit_test_setup(test_many_keys, set_up),
 	        cmocka_unit_test_setup(test_modules, set_up)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -75,10 +75,10 @@ static void test_bad(void **state)
 	        {"pkcs11:token=a;object=b%4", "hexadecimal"},
 	        {"pkcs11:token=a;object=b%4g", "hexadecimal"},
 	        {"pkcs11:token=a%00;object=b", "NUL"},
-	        {"pkcs11:token=a;object=b?pin-value=1234", "token.pin"},
-	        {"pkcs11:token=a;object=b?pin-source=file:/x", "token.pin"},
-	        {"pkcs11:token=a;object=b?module-path=/x.so", "token.module"},
-	        {"pkcs11:token=a;object=b?module-name=x", "token.module"},
+	        {"pkcs11:token=a;object=b?pin-value=1234", "pin of the token"},
+	        {"pkcs11:token=a;object=b?pin-source=file:/x", "pin of the token"},
+	        {"pkcs11:token=a;object=b?module-path=/x.so", "module of the token"},
+	        {"pkcs11:token=a;object=b?module-name=x", "module of the token"},
 	        {"pkcs11:token=a;object=b?", "'?'"},
 	        {"pkcs11:token=a;object=b?x=y", "'?'"},
 	};
@@ -112,6 +112,34 @@ static void test_bounds(void **state)
 	assert_non_null(strstr(pkcs11_uri_parse(slice_of(text, PKCS11_URI_MAX + 1), &uri), "1024"));
 }
 
+static void test_a_token_only(void **state)
+{
+	static const char *const labels[] = {
+	        "a", "clients", "Node 7 (User)", "x;y=z%&?", "\xc3\xa4"};
+	char text[PKCS11_TOKEN_URI_MAX], longest[40];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(labels) / sizeof(labels[0]); i++) {
+		pkcs11_uri_of_token(slice_from_string(labels[i]), text);
+		assert_null(pkcs11_uri_parse_token(slice_from_string(text), &uri));
+		expect_bytes_of(PKCS11_TOKEN, labels[i], strlen(labels[i]));
+		assert_false(pkcs11_uri_names_key(&uri));
+		assert_non_null(
+		        strstr(pkcs11_uri_parse(slice_from_string(text), &uri), "which key"));
+	}
+	memset(longest, '\xff', sizeof(longest));
+	pkcs11_uri_of_token(slice_of(longest, 32), text);
+	assert_null(pkcs11_uri_parse_token(slice_from_string(text), &uri));
+	expect_bytes_of(PKCS11_TOKEN, longest, 32);
+	pkcs11_uri_of_token(slice_of(longest, 33), text); /* cut: no token has such a label */
+	assert_null(pkcs11_uri_parse_token(slice_from_string(text), &uri));
+	assert_null(pkcs11_uri_parse_token(SLICE("pkcs11:serial=1;id=%01"), &uri));
+	assert_true(pkcs11_uri_names_key(&uri));
+	assert_non_null(pkcs11_uri_parse_token(SLICE("pkcs11:object=x"), &uri));
+	assert_non_null(pkcs11_uri_parse_token(SLICE("pkcs11:token="), &uri));
+	assert_non_null(pkcs11_uri_parse_token(SLICE("pkcs11:token=a?pin-value=1"), &uri));
+}
+
 static void test_matches(void **state)
 {
 	unsigned char label[32];
@@ -134,7 +162,8 @@ static void test_matches(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(test_good), cmocka_unit_test(test_bad),
-	        cmocka_unit_test(test_bounds), cmocka_unit_test(test_matches)};
+	        cmocka_unit_test(test_bounds), cmocka_unit_test(test_a_token_only),
+	        cmocka_unit_test(test_matches)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

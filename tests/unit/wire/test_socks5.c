@@ -317,6 +317,98 @@ static void test_answers(void **state)
 	assert_memory_equal(whole, "\5\0\0\4\x20\1\0", 7);
 }
 
+static void test_what_a_client_asks(void **state)
+{
+	char token[SOCKS5_TOKEN_MAX + 1];
+	uint8_t out[SOCKS5_ASK_MAX];
+	struct socks5_greeting g;
+	struct socks5_request r;
+	struct socks5_login l;
+
+	(void)state;
+	memset(token, 't', sizeof(token));
+	assert_int_equal(socks5_ask_association(SLICE(""), out), 0);
+	assert_int_equal(socks5_ask_association(slice_of(token, sizeof(token)), out), 0);
+	for (size_t n = 1; n <= SOCKS5_TOKEN_MAX; n++) {
+		const size_t size = socks5_ask_association(slice_of(token, n), out);
+		size_t at;
+
+		assert_int_equal(socks5_greeting_parse(out, size, &g), SOCKS5_DONE);
+		assert_true(g.password && !g.no_authentication);
+		at = g.used;
+		assert_int_equal(socks5_login_parse(out + at, size - at, &l), SOCKS5_DONE);
+		assert_int_equal(l.password.n, n > 255 ? n - 255 : n);
+		assert_true(n > 255 ? l.user.n == 255 : slice_equals(l.user, SLICE("session")));
+		at += l.used;
+		assert_int_equal(socks5_request_parse(out + at, size - at, &r), SOCKS5_DONE);
+		assert_int_equal(r.command, SOCKS5_UDP_ASSOCIATE);
+		assert_int_equal(r.port, 0);
+		assert_int_equal(at + r.used, size);
+	}
+}
+
+static void test_what_a_server_answers(void **state)
+{
+	static const char v4[] = "\5\2\1\0\5\0\0\1\xc0\0\2\7\xa0\x28more",
+	                  v6[] = "\5\2\1\0\5\0\0\4\x20\1\xd\xb8\0\0\0\0\0\0\0\0\0\0\0\7\0\1";
+	struct socks5_association a;
+
+	(void)state;
+	for (size_t n = 0; n < 14; n++) {
+		assert_int_equal(socks5_association_parse((const uint8_t *)v4, n, &a), SOCKS5_MORE);
+		assert_int_equal(a.address.family + a.port + a.used, 0);
+	}
+	assert_int_equal(socks5_association_parse(BYTES(v4), &a), SOCKS5_DONE);
+	assert_int_equal(a.used, 14);
+	assert_int_equal(a.port, 0xa028);
+	assert_memory_equal(a.address.bytes, "\xc0\0\2\7", 4);
+	for (size_t n = 0; n < SOCKS5_ANSWERS_MAX; n++)
+		assert_int_equal(socks5_association_parse((const uint8_t *)v6, n, &a), SOCKS5_MORE);
+	assert_int_equal(socks5_association_parse(BYTES(v6), &a), SOCKS5_DONE);
+	assert_int_equal(a.used, SOCKS5_ANSWERS_MAX);
+	assert_int_equal(a.address.family, 6);
+}
+
+static void test_answers_that_are_refused(void **state)
+{
+	static const struct {
+		const char *bytes;
+		size_t n;
+		bool login_wrong;
+		uint8_t reply;
+	} cases[] = {
+	        {"\4", 1, false, 0},
+	        {"HTTP/1.1 400", 12, false, 0},
+	        {"\5\0", 2, false, 0},
+	        {"\5\xff", 2, false, 0},
+	        {"\5\2\0", 3, false, 0},
+	        {"\5\2\5\0", 4, false, 0},
+	        {"\5\2\1\1", 4, true, 0},
+	        {"\5\2\1\xff\5\0\0\1\1\2\3\4\0\1", 14, true, 0},
+	        {"\5\2\1\0\4", 5, false, 0},
+	        {"\5\2\1\0\5\1", 6, false, 1},
+	        {"\5\2\1\0\5\2\0\1\0\0\0\0\0\0", 14, false, 2},
+	        {"\5\2\1\0\5\7", 6, false, 7},
+	        {"\5\2\1\0\5\xff", 6, false, 255},
+	        {"\5\2\1\0\5\0\1", 7, false, 0},
+	        {"\5\2\1\0\5\0\0\0", 8, false, 0},
+	        {"\5\2\1\0\5\0\0\3\1a\0\1", 12, false, 0}, /* by a name */
+	        {"\5\2\1\0\5\0\0\1\1\2\3\4\0\0", 14, false, 0},
+	};
+	struct socks5_association a;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		const uint8_t *p = (const uint8_t *)cases[i].bytes;
+
+		assert_int_equal(socks5_association_parse(p, cases[i].n, &a), SOCKS5_BAD);
+		assert_int_equal(a.login_wrong, cases[i].login_wrong);
+		assert_int_equal(a.reply, cases[i].reply);
+		assert_true(*a.why);
+		assert_int_equal(a.address.family + a.port + a.used, 0);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -334,6 +426,9 @@ int main(void)
 	        cmocka_unit_test(test_headers),
 	        cmocka_unit_test(test_headers_that_are_refused),
 	        cmocka_unit_test(test_answers),
+	        cmocka_unit_test(test_what_a_client_asks),
+	        cmocka_unit_test(test_what_a_server_answers),
+	        cmocka_unit_test(test_answers_that_are_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -9,7 +9,7 @@ import { WebSocketServer } from "ws";
 import * as vethguard from "./vethguard/index.js";
 
 const [provider, socket, name, token, ca, bundle, gatewayCa, way] = process.argv.slice(2);
-const places = { ca, bundle, ...(way && { way }) };
+const places = { ca, bundle, ...(way && { way }), ...(way === "forward" && { hosts: ["api.lab.test", "plain.lab.test"] }) };
 const session = new vethguard.Vethguard({ socket }).session(name, token);
 const requests = [];
 

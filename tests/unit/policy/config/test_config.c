@@ -270,6 +270,23 @@ static void test_faults(void **state)
 	         "'file:/p', pni: 1}}\n",
 	                1, 84, "pin"},
 	        {"ca: {root: /r, kye: 'file:/k'}\n", 1, 16, "key"},
+	        {"tokens: a\n", 1, 9, "mapping"},
+	        {"tokens: [a]\n", 1, 9, "mapping"},
+	        {"tokens: {a: b}\n", 1, 13, "mapping"},
+	        {"tokens: {a: {pin: 'file:/p'}}\n", 1, 13, "module is missing"},
+	        {"tokens: {a: {module: /m.so}}\n", 1, 13, "pin is missing"},
+	        {"tokens: {a: {module: /m.so, pin: '1234'}}\n", 1, 34, "source must say"},
+	        {"tokens: {a: {module: /m.so, pin: 'env:PIN'}}\n", 1, 34, "pin has to be file"},
+	        {"tokens: {a: {module: /m.so, pin: 'file:/p', key: x}}\n", 1, 45, "key"},
+	        {"tokens: {a: {module: /m.so, pin: 'file:/p', user: root}}\n", 1, 51,
+	                "never runs as root"},
+	        {"tokens: {'123456789012345678901234567890123': {}}\n", 1, 10, "32"},
+	        {"tokens: {'': {}}\n", 1, 10, "label"},
+	        {"tokens: {a: {module: /m, pin: 'file:/p'}, a: {module: /m, pin: 'file:/p'}}\n", 1,
+	                43, "appears twice"},
+	        {"tokens: {a: {module: /m, pin: 'file:/p'}, b: {module: /m, pin: 'file:/p'}, c: "
+	         "{module: /m, pin: 'file:/p'}, d: {module: /m, pin: 'file:/p'}, e: {}}\n",
+	                1, 142, "at most 4"},
 	        {"ca: {root: /r, overlap: 59m}\n", 1, 25, "overlap must be from"},
 	        {"ca: {root: /r, overlap: 87601h}\n", 1, 25, "overlap must be from"},
 	        {"proxy_port: 1\nproxy_port: 2\n", 2, 1, "appears twice"},
@@ -324,6 +341,35 @@ static void test_workers(void **state)
 	assert_int_equal(part.udp_flows, before.udp_flows);
 	assert_int_equal(part.udp_datagrams_per_s, before.udp_datagrams_per_s);
 	assert_int_equal(part.header_bytes, before.header_bytes);
+	config_fini(&config);
+}
+
+static void test_tokens(void **state)
+{
+	struct diag_list diags;
+	struct config config;
+
+	(void)state;
+	assert_int_equal(load("tokens:\n"
+	                      "  clients: {module: /m.so, pin: 'file:/p', user: hsm}\n"
+	                      "  Node 7: {module: /n.so, pin: 'exec:[/bin/pin, a]', writable: "
+	                      "[/w], environment: {A: b}}\n",
+	                         &config, &diags),
+	        0);
+	assert_int_equal(config.token_count, 2);
+	assert_string_equal(config.tokens[0].label, "clients");
+	assert_string_equal(config.tokens[0].uri, "pkcs11:token=clients");
+	assert_string_equal(config.tokens[0].module, "/m.so");
+	assert_string_equal(config.tokens[0].pin_file, "/p");
+	assert_string_equal(config.tokens[0].user, "hsm");
+	assert_string_equal(config.tokens[1].label, "Node 7");
+	assert_string_equal(config.tokens[1].uri, "pkcs11:token=Node%207");
+	assert_int_equal(config.tokens[1].pin_program.count, 2);
+	assert_string_equal(config_token_text(&config.tokens[1].environment, 0), "A=b");
+	assert_int_equal(config.ca.token.uri[0], 0);
+	config_fini(&config);
+	assert_int_equal(load("tokens: {}\n", &config, &diags), 0);
+	assert_int_equal(config.token_count, 0);
 	config_fini(&config);
 }
 
@@ -478,6 +524,7 @@ int main(void)
 	        cmocka_unit_test(test_defaults),
 	        cmocka_unit_test(test_every_key),
 	        cmocka_unit_test(test_faults),
+	        cmocka_unit_test(test_tokens),
 	        cmocka_unit_test(test_workers),
 	        cmocka_unit_test(test_too_many_hosts),
 	        cmocka_unit_test(test_unreadable),
