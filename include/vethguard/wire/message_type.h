@@ -240,6 +240,9 @@ enum message_type {
 	/* supervisor -> worker, no body: close all connections that the gateway has handed over: their proof is not
 	 * valid any more */
 	MESSAGE_WORKER_CUT = 115,
+	/* supervisor -> worker, before START, if the sandbox has several workers: struct message_worker_team + the
+	 * memory that they share (ipc/team.h) */
+	MESSAGE_WORKER_TEAM = 116,
 	MESSAGE_TYPE_COUNT
 };
 /* "WORKER_START", for logs; "?" if type is not a message. */

@@ -257,6 +257,7 @@ static void get_credential(struct exchange *ex)
 
 	exchange_enter(ex, EXCHANGE_CREDENTIAL);
 	ex->waiting.on_value = on_credential;
+	exchange_share_guess(ex);
 	v = credential_store_get(
 	        ex->proxy->config.credentials, ex->verdict.decision.credential, &ex->waiting);
 	if (!v)

@@ -173,6 +173,7 @@ void sandbox_event(struct sandbox *s, enum sandbox_event event)
 	set_state(s, handle(s));
 	if (s->session)
 		tell_gateway(s, before);
+	team_fill(s);
 	tell_owner(s, before);
 }
 
@@ -274,6 +275,7 @@ void sandbox_free(struct sandbox *s)
 		HASH_DEL(s->supervisor->sandboxes, s);
 	if (s->at_summary.tbl)
 		HASH_DELETE(at_summary, s->supervisor->summing, s);
+	team_free(s); /* first: nobody is told of figures any more */
 	DL_FOREACH_SAFE(s->instances, i, next)
 	instance_free(i);
 	if (s->persistent && s->unsummed)

@@ -359,6 +359,7 @@ static const char *const type_names[] = {
         [MESSAGE_KEEPER_KEY_TOKEN_LATE] = "KEEPER_KEY_TOKEN_LATE",
         [MESSAGE_GATEWAY_HELD] = "GATEWAY_HELD",
         [MESSAGE_WORKER_CUT] = "WORKER_CUT",
+        [MESSAGE_WORKER_TEAM] = "WORKER_TEAM",
 };
 _Static_assert(
         sizeof(type_names) / sizeof(type_names[0]) == MESSAGE_TYPE_COUNT, "a name per message");
