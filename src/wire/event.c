@@ -63,7 +63,8 @@
 	X(text, user)            \
 	X(u32, user_id)          \
 	X(u32, process_id)       \
-	X(flag, callback)
+	X(flag, callback)        \
+	X(text, facts)
 
 enum field_bit {
 #define BIT(type, field) BIT_##field,

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fuzz_tools: reads any bytes as the response of an MCP server: as one text, and as a stream of
- * events that comes in pieces. What the filter leaves of a list of tools is JSON, has no tool that
- * may not be called, and is not changed by a second filter. Pieces of any size give the same
- * events.
+ * fuzz_tools: reads any bytes as the body of a request, of which the log has the names; and as the
+ * response of an MCP server: as one text, and as a stream of events that comes in pieces. What the
+ * filter leaves of a list of tools is JSON, has no tool that may not be called, and is not changed
+ * by a second filter. Pieces of any size give the same events.
  */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "proxy/http/event_stream.h"
+#include "vethguard/policy/request_facts.h"
 #include "vethguard/policy/tools.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -54,6 +55,41 @@ static uint64_t take(struct slice text, size_t piece, bool look)
 
 	for (size_t at = 0; at < text.n;) {
 		at += text.n - at < piece ? text.n - at : piece;
+static bool next_field(const void *context, size_t *at, struct policy_field *out)
+{
+	(void)context;
+	*out = (struct policy_field){SLICE("content-type"), SLICE("application/json")};
+	return (*at)++ == 0;
+}
+
+/* What the log says of a request with this body: bounded names, in one encoding. */
+static void name(struct slice text)
+{
+	static const char *const paths[] = {"/mcp", "/v1/chat/completions", "/model/a%3Ab/invoke"};
+	const struct policy_fields fields = {NULL, next_field};
+	uint8_t facts[REQUEST_FACTS_BYTES_MAX];
+
+	for (size_t i = 0; i < sizeof(paths) / sizeof(*paths); i++) {
+		struct policy_body body = {.state = POLICY_BODY_UNREAD};
+		const struct policy_request request = {.method = SLICE("POST"),
+		        .path = slice_from_string(paths[i]),
+		        .fields = &fields,
+		        .body = &body};
+		struct slice rest, one;
+		unsigned fact, count = 0;
+
+		policy_body_read(&body, &fields, text);
+		rest = slice_of(facts, policy_request_facts(&request, facts));
+		while (request_fact_next(&rest, &fact, &one)) {
+			must(request_fact_name(fact) && one.n <= REQUEST_FACT_MAX);
+			must(request_fact_is_flag(fact) == (one.n == 0));
+			count++;
+		}
+		must(rest.n == 0 && count <= REQUEST_FACTS_MAX + 1);
+		policy_body_fini(&body);
+	}
+}
+
 		while ((n = event_stream_find(&s, slice_of(text.p + start, at - start)))) {
 			struct buf data, others;
 
@@ -84,3 +120,4 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	must(take(text, 3, false) == take(text, SIZE_MAX / 2, false));
 	return 0;
 }
+	name(text);

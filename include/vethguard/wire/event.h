@@ -138,6 +138,7 @@ struct event {
 	struct slice user_agent;
 	uint16_t status;      /* the status sent to the sandbox; 0: none */
 	uint8_t http_version; /* 10, 11, 20 */
+	struct slice facts;   /* what the request asks for, encoded: policy/request_facts.h */
 	bool callback;        /* another proxy asks about the request, which that proxy sends itself */
 
 	/* DNS. */
