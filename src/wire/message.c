@@ -351,6 +351,7 @@ static const char *const type_names[] = {
         [MESSAGE_WORKER_ASSOCIATE_END] = "WORKER_ASSOCIATE_END",
         [MESSAGE_WORKER_PROPOSAL] = "WORKER_PROPOSAL",
         [MESSAGE_WORKER_PROPOSED] = "WORKER_PROPOSED",
+        [MESSAGE_WORKER_TOOLS] = "WORKER_TOOLS",
 };
 _Static_assert(
         sizeof(type_names) / sizeof(type_names[0]) == MESSAGE_TYPE_COUNT, "a name per message");

@@ -263,6 +263,7 @@ static int make_proxy(struct worker *w)
 	        .egress = &s->egress,
 	        .egress_authorization = secret_slice(&w->egress_authorization),
 	        .counters = &w->counters,
+	        .tools = w->tools.memory ? &w->tools : NULL,
 	        .limits = s->limits,
 	        .timeouts = s->timeouts,
 	        .record = record,

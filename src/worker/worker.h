@@ -57,6 +57,7 @@ struct worker {
 	struct credential_store *credentials;
 	struct leaf_issuer *leaf_issuer;
 	struct proxy_counters counters;
+	struct shared_names tools;        /* memory is NULL: the supervisor has sent none */
 	struct early_grant *early_grants; /* owned: they came before the proxy */
 	struct proxy *proxy;              /* NULL: STARTING, or ended before it served */
 	struct secret egress_authorization;
@@ -104,6 +105,8 @@ int worker_take_grant(struct worker *w, struct ipc_message *m);
 void worker_apply_grants(struct worker *w);
 /* limits.c: takes the memories of LIMITS, also before START. Returns 0 or -EBADMSG. */
 int worker_take_limits(struct worker *w, struct ipc_message *m);
+/* tools.c: takes the memory of TOOLS, before START. Returns 0 or -EBADMSG. */
+int worker_take_tools(struct worker *w, struct ipc_message *m);
 /* Takes the message's first descriptor, which the caller then owns. */
 int worker_take_fd(struct ipc_message *m);
 

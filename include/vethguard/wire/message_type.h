@@ -225,6 +225,9 @@ enum message_type {
 	                                  rule; the id is that of the request's event */
 	MESSAGE_WORKER_PROPOSED = 108, /* supervisor -> worker, also before START: struct message_worker_proposed: what
 	                                  has become of the proposal with this id */
+	/* supervisor -> worker, before a START whose policy has rules with mcp; no body, one fd: the memory of what
+	 * servers said of their tools, a table of ipc/shared_names.h */
+	MESSAGE_WORKER_TOOLS = 109,
 	MESSAGE_TYPE_COUNT
 };
 /* "WORKER_START", for logs; "?" if type is not a message. */

@@ -17,6 +17,7 @@
 #include "supervisor/os/priority.h"
 #include "supervisor/sandbox/asks.h"
 #include "supervisor/sandbox/limits.h"
+#include "supervisor/sandbox/tools_memory.h"
 #include "supervisor/supervisor.h"
 
 #define SOURCE_GRACE_MS 2000
@@ -301,6 +302,7 @@ int instance_start(struct instance *i, struct generation *g)
 	if (!rc) {
 		tell_quiet(i);
 		rc = limits_tell(i, g);
+		rc = rc ? rc : tools_memory_tell(i, g);
 		asks_tell(i);
 	}
 	if (!rc) {
