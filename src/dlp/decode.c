@@ -8,6 +8,7 @@
  */
 #include "dlp/decode.h"
 
+#include <endian.h>
 #include <string.h>
 
 #include "vethguard/base/slice.h"
@@ -74,7 +75,7 @@ static size_t line_end(const uint8_t *text, size_t n, size_t at)
 	return p[1] == 'n' ? 2 : 0;
 }
 
-/* The end of the run that begins at text[at], with the lines that continue it. */
+/* The end of the run that goes to text[at] at least, with the lines that continue it. */
 static size_t run_end(const uint8_t *text, size_t n, size_t at)
 {
 	size_t end = at, gap;
@@ -104,35 +105,40 @@ static size_t next_place(const uint8_t *text, size_t n, size_t at)
 	return n;
 }
 
-/* The same with vectors: goes to where a run is, and back to its beginning, but not before at. */
-static size_t next_place_by_vectors(const uint8_t *text, size_t n, size_t at)
+/* The same with vectors: goes to where a run is, and back to its beginning, but not before at.
+ * *end: up to where its characters were looked at. */
+static size_t next_place_by_vectors(const uint8_t *text, size_t n, size_t at, size_t *end)
 {
 	size_t from = at;
 
 	while (vector_find_run(&alphabet, text, n, &at)) {
-		size_t start = at, end = at;
+		size_t start = at;
 
+		*end = at + VECTOR_RUN;
 		while (start > from && is_digit(text[start - 1]))
 			start--;
-		while (end < n && is_digit(text[end]))
-			end++;
-		if (end - start >= DECODE_RUN_MIN)
+		while (*end < n && is_digit(text[*end]))
+			++*end;
+		if (*end - start >= DECODE_RUN_MIN)
 			return start;
-		from = at = end;
+		from = at = *end;
 	}
 	while (at > from && is_digit(text[at - 1]))
 		at--;
-	return next_place(text, n, at);
+	return *end = next_place(text, n, at);
 }
 
 bool decode_next_run(const uint8_t *text, size_t n, size_t at, struct decode_run *out)
 {
+	size_t end;
+
 	prepare();
-	at = by_vectors ? next_place_by_vectors(text, n, at) : next_place(text, n, at);
+	at = by_vectors ? next_place_by_vectors(text, n, at, &end)
+	                : (end = next_place(text, n, at));
 	if (at >= n)
 		return false;
 	out->at = at;
-	out->n = run_end(text, n, at) - at;
+	out->n = run_end(text, n, end) - at;
 	return true;
 }
 
@@ -193,7 +199,34 @@ size_t decode_base64(const uint8_t *text, size_t n, uint8_t *out)
 			out[length++] = (uint8_t)(bits >> (6 * count - 8 * (count - 1)));
 		count %= 4;
 	}
-	return length;
+	if (count) /* what is left of one, two or three characters: six, four or two bits */
+		out[length] = (uint8_t)(bits << (2 + 2 * (count - 1)));
+	return 8 * length + (count ? 8 - 2 * count : 0);
+}
+
+static uint64_t load(const uint8_t *p)
+{
+	uint64_t word;
+
+	memcpy(&word, p, sizeof(word));
+	return be64toh(word);
+}
+
+size_t decode_base64_next(uint8_t *decoded, size_t bits)
+{
+	size_t n = (bits + 7) / 8, at = 0;
+
+	if (bits < 6)
+		return 0;
+	for (; n - at > sizeof(uint64_t); at += sizeof(uint64_t)) {
+		uint64_t word = load(decoded + at) << 6 | decoded[at + sizeof(word)] >> 2;
+
+		word = htobe64(word);
+		memcpy(decoded + at, &word, sizeof(word));
+	}
+	for (; at < n; at++)
+		decoded[at] = (uint8_t)(decoded[at] << 6 | (at + 1 < n ? decoded[at + 1] >> 2 : 0));
+	return bits - 6;
 }
 
 size_t decode_hex(const uint8_t *text, size_t n, uint8_t *out)
