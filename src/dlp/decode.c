@@ -260,13 +260,26 @@ static size_t decode_pairs(const uint8_t *text, size_t n, uint8_t *out)
 }
 
 #define PAIRS_N (3 * PAIRS_MIN - 1) /* bytes of the fewest pairs */
-#define PROBE_N 9                   /* bytes in which one sign stands three times */
+#define PROBE_N 10                  /* bytes in which one sign stands three times, and one more */
 #define PROBE_STEP (PAIRS_N - PROBE_N)
 
-/* True if signs stand in these PROBE_N bytes as they do between pairs. */
+static uint32_t load32(const uint8_t *p)
+{
+	uint32_t word;
+
+	memcpy(&word, p, sizeof(word));
+	return le32toh(word);
+}
+
+/* True if signs stand in these PROBE_N bytes as they do between pairs: one of the first three bytes
+ * is no digit, and stands three and six bytes later, too. */
 static bool may_be_pairs(const uint8_t *p)
 {
-	for (size_t i = 0; i < 3; i++)
+	uint32_t first = load32(p), differ = (first ^ load32(p + 3)) | (first ^ load32(p + 6));
+	uint32_t same =
+	        (differ - 0x010101) & ~differ & 0x808080; /* a byte of the first three is 0 */
+
+	for (size_t i = 0; same && i < 3; i++)
 		if (nibbles[p[i]] > 15 && p[i] == p[i + 3] && p[i] == p[i + 6])
 			return true;
 	return false;
@@ -280,11 +293,12 @@ static size_t next_pairs(const uint8_t *text, size_t n, size_t at)
 	return at;
 }
 
-size_t decode_hex_pairs(const uint8_t *text, size_t n, uint8_t *out)
+size_t decode_next_pairs(const uint8_t *text, size_t n, size_t *from, uint8_t *out)
 {
-	size_t leap = 0;
+	size_t leap = *from;
 
-	for (size_t at = 0; at + 3 * PAIRS_MIN <= n + 1; at++) {
+	prepare();
+	for (size_t at = *from; at + 3 * PAIRS_MIN <= n + 1; at++) {
 		if (at == leap) {
 			at = next_pairs(text, n, at);
 			leap = at + PROBE_STEP;
@@ -295,6 +309,7 @@ size_t decode_hex_pairs(const uint8_t *text, size_t n, uint8_t *out)
 		        is_pair(text + at) && is_pair(text + at + 3)) {
 			size_t length = decode_pairs(text + at, n - at, out);
 
+			*from = at + 3 * length;
 			if (length)
 				return length;
 		}

@@ -106,8 +106,7 @@ static bool scan_run(
 	size_t bits;
 	bool all;
 
-	if (scan_hex(s, p, run->n, depth, &all) ||
-	        scan_decoded(s, DLP_HEX, room, decode_hex_pairs(p, run->n, room), depth))
+	if (scan_hex(s, p, run->n, depth, &all))
 		return true;
 	if (all)
 		return false;
@@ -179,6 +178,18 @@ static bool scan_escapes(struct dlp_scanner *s, const struct escapes *e, const u
 	return false;
 }
 
+/* Pairs of hex digits may have any sign between them, also one that no run has. */
+static bool scan_pairs(struct dlp_scanner *s, const uint8_t *text, size_t n, unsigned depth)
+{
+	uint8_t *room = s->room[depth];
+	size_t at = 0, length;
+
+	while ((length = decode_next_pairs(text, n, &at, room)))
+		if (scan_decoded(s, DLP_HEX, room, length, depth))
+			return true;
+	return false;
+}
+
 /* kinds: of enum decode_kind, that the text may have. */
 static bool scan_window(
         struct dlp_scanner *s, const uint8_t *text, size_t n, unsigned depth, unsigned kinds)
@@ -196,7 +207,7 @@ static bool scan_window(
 	for (size_t at = 0; decode_next_run(text, n, at, &run); at = run.at + run.n)
 		if (scan_run(s, text, &run, depth))
 			return true;
-	return false;
+	return scan_pairs(s, text, n, depth);
 }
 
 /* --- compressed data --- */
