@@ -40,7 +40,7 @@ static const struct decompress_format *const formats[] = {
         [DECOMPRESS_BROTLI] = &decompress_brotli,
         [DECOMPRESS_ZSTD] = &decompress_zstd,
 };
-_Static_assert(sizeof(formats) / sizeof(*formats) == DECOMPRESS_CODING_COUNT, "each coding");
+_Static_assert(sizeof(formats) / sizeof(formats[0]) == DECOMPRESS_CODING_COUNT, "each coding");
 
 struct decompress *decompress_new(enum decompress_coding coding, struct decompress_memory *memory)
 {

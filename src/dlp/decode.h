@@ -36,8 +36,8 @@ size_t decode_base64(const uint8_t *text, size_t n, uint8_t *out);
 /* Takes the first character off what was decoded: moves the bits by six. Returns their number. */
 size_t decode_base64_next(uint8_t *decoded, size_t bits);
 size_t decode_hex(const uint8_t *text, size_t n, uint8_t *out);
-/* Decodes the next pairs of hex digits, from *from on, with one and the same sign between them. Sets
- * *from behind them. 0: there are none. */
+/* Decodes the next pairs of hex digits, from *from on, with one and the same sign between them.
+ * Sets *from behind them. 0: there are none. */
 size_t decode_next_pairs(const uint8_t *text, size_t n, size_t *from, uint8_t *out);
 /* Where the next escape of each kind begins, from at on; n: there is none. */
 size_t decode_find_percent(const uint8_t *text, size_t n, size_t at);

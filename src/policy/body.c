@@ -9,7 +9,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "policy/image.h"
+#include "policy/image/image.h"
 #include "vethguard/policy/json.h"
 #include "vethguard/policy/url.h"
 

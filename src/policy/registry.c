@@ -10,7 +10,7 @@
  */
 #include "vethguard/policy/registry.h"
 
-#include "policy/pattern.h"
+#include "policy/url/pattern.h"
 #include "vethguard/policy/body.h"
 #include "vethguard/policy/url.h"
 

@@ -9,7 +9,7 @@
 
 #include <errno.h>
 
-#include "policy/json_path.h"
+#include "policy/json/json_path.h"
 #include "vethguard/policy/json.h"
 
 struct filter {

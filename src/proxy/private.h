@@ -8,13 +8,13 @@
 #ifndef VETHGUARD_SRC_PROXY_PRIVATE_H
 #define VETHGUARD_SRC_PROXY_PRIVATE_H
 
+#include "proxy/deny/deny_throttle.h"
 #include "proxy/destination.h"
 #include "proxy/exchange/asking.h"
 #include "proxy/exchange/audit.h"
-#include "proxy/exchange/deny_throttle.h"
-#include "proxy/exchange/inquiry.h"
-#include "proxy/exchange/tool_memory.h"
+#include "proxy/inquiry/inquiry.h"
 #include "proxy/limit/limit.h"
+#include "proxy/rewrite/tool_memory.h"
 #include "proxy/transport/socket.h"
 #include "vethguard/base/list.h"
 #include "vethguard/base/rate.h"

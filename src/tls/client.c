@@ -6,7 +6,7 @@
  * carries the verification of the handshake that made it, so the slot's key includes the expected
  * peer besides the owner's key: a session never vouches for another name.
  */
-#include "tls/record.h"
+#include "tls/record/record.h"
 #include "tls/session.h"
 
 #include <openssl/err.h>

@@ -11,7 +11,7 @@
 #include <openssl/x509v3.h>
 #include <time.h>
 
-#include "tls/ca_private.h"
+#include "tls/ca/ca_private.h"
 #include "vethguard/base/base64.h"
 
 #define BACKDATE_S (2 * 86400) /* for clients and servers whose clock is wrong */

@@ -12,7 +12,7 @@
  * If the context cannot be made, OpenSSL's default context serves as well.
  */
 #include "tls/private.h"
-#include "tls/secrets.h"
+#include "tls/record/secrets.h"
 
 #include <openssl/core_dispatch.h>
 #include <openssl/crypto.h>

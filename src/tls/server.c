@@ -10,7 +10,7 @@
  * After a HelloRetryRequest the first two run again; the name must then be the same (RFC 8446
  * section 4.1.2). Sessions are kept in tickets only, so nothing is stored here per session.
  */
-#include "tls/record.h"
+#include "tls/record/record.h"
 #include "tls/ticket.h"
 
 #include <openssl/err.h>

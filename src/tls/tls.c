@@ -7,7 +7,7 @@
  * emptied before each call that may look at it, and a failure is turned into one static text at
  * once: no error of one connection shows up in another.
  */
-#include "tls/record.h"
+#include "tls/record/record.h"
 #include "tls/session.h"
 
 #include <errno.h>

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "policy/graphql.h"
+#include "policy/graphql/graphql.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

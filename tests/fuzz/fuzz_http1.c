@@ -8,8 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "proxy/exchange/charset.h"
 #include "proxy/http/http1.h"
+#include "proxy/redact/charset.h"
 
 struct message {
 	enum http1_status head, body;

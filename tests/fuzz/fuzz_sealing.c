@@ -7,7 +7,7 @@
  */
 #include <stdlib.h>
 
-#include "proxy/exchange/fill.h"
+#include "proxy/inject/fill.h"
 #include "vethguard/credential/jar.h"
 #include "vethguard/policy/json.h"
 

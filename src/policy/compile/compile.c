@@ -9,8 +9,8 @@
 #include <errno.h>
 
 #include "policy/compile/compile.h"
-#include "policy/pattern.h"
 #include "policy/decide/reading.h"
+#include "policy/url/pattern.h"
 
 #define ENTRY_LOOK_BACK \
 	8 /* entries of a rule searched for an equal one; a missed one only makes a duplicate */

@@ -13,9 +13,9 @@
 #include <stdlib.h>
 
 #include "policy/compile/compile.h"
-#include "policy/json_path.h"
 #include "policy/decide/condition.h"
-#include "policy/pattern.h"
+#include "policy/json/json_path.h"
+#include "policy/url/pattern.h"
 
 #define SEALS (UINT32_C(1) << 31)
 

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 
 #include "policy/compile/compile.h"
-#include "policy/pattern.h"
 #include "policy/decide/reading.h"
+#include "policy/url/pattern.h"
 
 static int compare_pairs(const void *a, const void *b)
 {

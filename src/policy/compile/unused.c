@@ -16,9 +16,9 @@
  * search ends when the work exceeds its bound.
  */
 #include "policy/compile/compile.h"
-#include "policy/pattern.h"
 #include "policy/compile/unused.h"
-#include "policy/load/cover.h"
+#include "policy/rules/cover.h"
+#include "policy/url/pattern.h"
 
 #define STEPS_MAX 20000000 /* comparisons for all rules together: a fraction of a second */
 #define PATH_STEPS 16      /* steps that comparing two paths counts for */

@@ -11,7 +11,7 @@
 #include <errno.h>
 
 #include "policy/config/read.h"
-#include "policy/load/source.h"
+#include "policy/credentials/source.h"
 #include "vethguard/base/buf.h"
 #include "vethguard/policy/json.h"
 #include "vethguard/policy/url.h"

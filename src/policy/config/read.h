@@ -5,7 +5,7 @@
 #define VETHGUARD_SRC_POLICY_CONFIG_READ_H
 
 #include "vethguard/policy/config.h"
-#include "policy/load/yaml_tree.h"
+#include "policy/yaml/yaml_tree.h"
 
 #define CONFIG_URL_MAX 1024 /* bytes of the URL of a key set or bundle */
 

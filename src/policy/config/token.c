@@ -7,7 +7,7 @@
  *     token: {module: /usr/lib/softhsm/libsofthsm2.so, pin: "file:/etc/vethguard/pin"}
  */
 #include "policy/config/read.h"
-#include "policy/load/source.h"
+#include "policy/credentials/source.h"
 
 #include "vethguard/wire/pkcs11_uri.h"
 

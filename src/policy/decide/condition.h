@@ -3,7 +3,7 @@
 #ifndef VETHGUARD_SRC_POLICY_DECIDE_CONDITION_H
 #define VETHGUARD_SRC_POLICY_DECIDE_CONDITION_H
 
-#include "policy/image.h"
+#include "policy/image/image.h"
 
 enum condition_answer {
 	CONDITION_UNMET,

@@ -19,8 +19,8 @@
 #include "policy/decide/condition_asked.h"
 #include "policy/decide/condition_body.h"
 #include "policy/decide/git_request.h"
-#include "policy/json_path.h"
-#include "policy/pattern.h"
+#include "policy/json/json_path.h"
+#include "policy/url/pattern.h"
 #include "vethguard/policy/body.h"
 
 static const struct slice tags = {"refs/tags/", 10};

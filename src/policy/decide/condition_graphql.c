@@ -11,8 +11,8 @@
  */
 #include "policy/decide/condition_asked.h"
 #include "policy/decide/condition_body.h"
-#include "policy/graphql.h"
-#include "policy/json_path.h"
+#include "policy/graphql/graphql.h"
+#include "policy/json/json_path.h"
 #include "vethguard/policy/body.h"
 #include "vethguard/policy/url.h"
 

@@ -12,7 +12,7 @@
 
 #include "policy/decide/condition_body.h"
 #include "policy/decide/file_path.h"
-#include "policy/json_path.h"
+#include "policy/json/json_path.h"
 
 struct search {
 	const struct policy *policy;

@@ -12,7 +12,7 @@
  */
 #include "policy/decide/condition_asked.h"
 #include "policy/decide/condition_body.h"
-#include "policy/json_path.h"
+#include "policy/json/json_path.h"
 #include "vethguard/base/base64.h"
 #include "vethguard/policy/body.h"
 

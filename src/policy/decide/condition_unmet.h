@@ -3,7 +3,7 @@
 #ifndef VETHGUARD_SRC_POLICY_DECIDE_CONDITION_UNMET_H
 #define VETHGUARD_SRC_POLICY_DECIDE_CONDITION_UNMET_H
 
-#include "policy/image.h"
+#include "policy/image/image.h"
 
 /* Notes the condition of an allow rule in request->refusal, if that is not NULL. */
 void condition_note_unmet(const struct policy *policy, const struct policy_request *request,

@@ -8,7 +8,7 @@
 #include "vethguard/policy/explain.h"
 #include "policy/decide/condition.h"
 #include "policy/decide/lookup.h"
-#include "policy/pattern.h"
+#include "policy/url/pattern.h"
 
 /* How far an entry got: the part at which it failed. */
 enum progress { AT_HOST, AT_SCHEME, AT_PORT, AT_EXCEPT, AT_METHOD, AT_PATH, AT_CONDITION, AT_END };

@@ -6,7 +6,7 @@
 #include "policy/decide/file_path.h"
 
 #include "policy/decide/condition.h"
-#include "policy/pattern.h"
+#include "policy/url/pattern.h"
 
 static bool is_dots(struct slice segment)
 {

@@ -2,7 +2,7 @@
 /*
  * Theory of operation: the policy decides first, by its own rules, the infrastructure's rules and
  * the floor's deny rules, which the loader has put among them. Two more decisions may follow, each
- * by an image inside of the policy's (policy/layers.c):
+ * by an image inside of the policy's (policy/image/layers.c):
  * - What the policy lets pass has to match an allow rule of the floor, in mode observe too. What a
  *   rule of the infrastructure has let pass need not.
  * - What did not simply pass (it was denied, asked about or observed) is decided again, by the

@@ -3,7 +3,7 @@
 #ifndef VETHGUARD_SRC_POLICY_DECIDE_LAYERS_H
 #define VETHGUARD_SRC_POLICY_DECIDE_LAYERS_H
 
-#include "policy/image.h"
+#include "policy/image/image.h"
 
 /* Decides as policy_decide() does, but only by the policy's own rules, among which are the floor's
  * deny rules and the infrastructure's rules. The images inside of the policy's do not count. */

@@ -7,8 +7,8 @@
  * table's size, whatever the image holds.
  */
 #include "policy/decide/lookup.h"
-#include "policy/pattern.h"
-#include "policy/url_path.h"
+#include "policy/url/pattern.h"
+#include "policy/url/url_path.h"
 
 struct table {
 	const struct image_slot *slots;

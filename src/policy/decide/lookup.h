@@ -4,8 +4,8 @@
 #ifndef VETHGUARD_SRC_POLICY_DECIDE_LOOKUP_H
 #define VETHGUARD_SRC_POLICY_DECIDE_LOOKUP_H
 
-#include "policy/image.h"
 #include "policy/decide/reading.h"
+#include "policy/image/image.h"
 
 /* one exact host, every glob suffix, every prefix length of both families */
 #define FOUND_MAX (1 + IMAGE_LABELS_MAX + 33 + 129)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tells which tools of an MCP server may be called, and what is to be done about their
  * descriptions, by judging a call that was not made. */
-#include "policy/image.h"
+#include "policy/image/image.h"
 #include "vethguard/policy/tools.h"
 
 static void decide(const struct policy *policy, const struct policy_request *request,

@@ -3,7 +3,7 @@
 #ifndef VETHGUARD_SRC_POLICY_DECIDE_REFUSAL_H
 #define VETHGUARD_SRC_POLICY_DECIDE_REFUSAL_H
 
-#include "policy/image.h"
+#include "policy/image/image.h"
 #include "vethguard/policy/refusal.h"
 
 /* How far a rule agreed with the request before it refused. */

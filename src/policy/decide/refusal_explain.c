@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 #include "policy/decide/refusal.h"
-#include "policy/image.h"
+#include "policy/image/image.h"
 #include "vethguard/policy/refusal.h"
 
 bool policy_explain_refusal(const struct policy *policy, const struct policy_request *request,

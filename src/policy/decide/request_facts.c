@@ -9,8 +9,8 @@
 
 #include "policy/decide/condition_body.h"
 #include "policy/decide/git_request.h"
-#include "policy/graphql.h"
-#include "policy/json_path.h"
+#include "policy/graphql/graphql.h"
+#include "policy/json/json_path.h"
 #include "vethguard/policy/body.h"
 
 #define FLAGS_ROOM (2 * 2) /* bytes kept for REQUEST_FACT_CUT and REQUEST_FACT_VALUE */

@@ -15,7 +15,7 @@
  */
 #include "policy/decide/condition.h"
 #include "policy/decide/search.h"
-#include "policy/pattern.h"
+#include "policy/url/pattern.h"
 
 #define RULE_SPEAKS (RULE_MCP | RULE_GRAPHQL)
 

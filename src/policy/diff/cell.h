@@ -4,9 +4,9 @@
 #ifndef VETHGUARD_SRC_POLICY_DIFF_CELL_H
 #define VETHGUARD_SRC_POLICY_DIFF_CELL_H
 
-#include "policy/load/arena.h"
 #include "policy/decide/lookup.h"
 #include "policy/vec.h"
+#include "policy/yaml/arena.h"
 
 /* One rule that covers a cell through one of its patterns. */
 struct diff_claim {

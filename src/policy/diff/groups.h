@@ -3,10 +3,10 @@
 #ifndef VETHGUARD_SRC_POLICY_DIFF_GROUPS_H
 #define VETHGUARD_SRC_POLICY_DIFF_GROUPS_H
 
-#include "policy/load/arena.h"
-#include "policy/diff/text.h"
 #include "policy/compile/intern.h"
+#include "policy/diff/text.h"
 #include "policy/vec.h"
+#include "policy/yaml/arena.h"
 
 struct diff_group {
 	struct ip address; /* family 0: a host */

@@ -4,7 +4,7 @@
 #define VETHGUARD_SRC_POLICY_DIFF_LAYERS_H
 
 #include "vethguard/policy/diff.h"
-#include "policy/image.h"
+#include "policy/image/image.h"
 
 /* Compares as policy_diff() does, without the images inside of the policies. bounds: compares only
  * what may pass, with any credential, and leaves the infrastructure's rules of `to` out. */

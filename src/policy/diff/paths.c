@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-#include "policy/pattern.h"
+#include "policy/url/pattern.h"
 #include "vethguard/policy/policy.h"
 
 /* True for a ';' or an escape other than "%2F": if an allow pattern has one, its shortest reading

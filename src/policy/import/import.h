@@ -6,8 +6,8 @@
 
 #include "vethguard/policy/import.h"
 #include "vethguard/policy/policy.h"
-#include "policy/load/yaml_tree.h"
 #include "policy/vec.h"
+#include "policy/yaml/yaml_tree.h"
 
 #define IMPORT_METHODS_MAX 32
 #define IMPORT_WORDS_MAX 256 /* words of one line of a text */

@@ -18,8 +18,9 @@
 #include <stdlib.h>
 
 #include "policy/compile/compile.h"
-#include "policy/load/limits.h"
 #include "policy/load/loader.h"
+#include "policy/rules/limits.h"
+#include "policy/rules/rule.h"
 
 static const char *const floor_keys[] = {
         "vethguard", "allow", "deny", "infrastructure", "limits", "budget", "defaults", NULL};

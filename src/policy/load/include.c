@@ -5,7 +5,7 @@
  * all credentials are loaded, since several files may include one. A credential has at most one
  * override in the whole policy; otherwise the order of files would decide whose secret is sent.
  */
-#include "policy/load/source.h"
+#include "policy/credentials/source.h"
 
 #define INCLUDE_TEXT_MAX 2048 /* bytes of a path */
 

@@ -10,10 +10,10 @@
 
 #include "policy/compile/compile.h"
 #include "policy/compile/unused.h"
-#include "policy/load/limits.h"
-#include "policy/load/rule.h"
-#include "policy/load/source.h"
+#include "policy/credentials/source.h"
 #include "policy/load/variables.h"
+#include "policy/rules/limits.h"
+#include "policy/rules/rule.h"
 #include "vethguard/policy/body.h"
 
 static void load_group(struct loader *l, struct tree *tree, const struct tree_item *item)

@@ -7,7 +7,7 @@
 #include "vethguard/policy/load.h"
 #include "vethguard/policy/url.h"
 #include "policy/load/model.h"
-#include "policy/load/yaml_tree.h"
+#include "policy/yaml/yaml_tree.h"
 
 /* One file, read and parsed. */
 struct load_file {
@@ -78,8 +78,6 @@ struct slice load_absolute(struct arena *arena, const char *path);
 #define LOAD_DESTINATIONS_EACH 2
 size_t load_destination(struct loader *l, struct tree *tree, const struct tree_node *node,
         struct model_destination out[LOAD_DESTINATIONS_EACH]);
-/* A value in quotes, with its own doubled, so that different values never have the same words. */
-struct slice load_condition_quote(struct arena *arena, struct slice text);
 /* True if s is an RFC 9110 token. */
 bool load_is_token(struct slice s);
 /* False for fields that frame the message or control the connection: the proxy writes them anew. */
@@ -113,12 +111,6 @@ void load_overrides_keep(struct loader *l, struct tree *tree, size_t from,
 /* Call after all credentials are loaded: applies the overrides. Reports faults. */
 void load_overrides_apply(struct loader *l);
 /* Each function below reports faults and goes on; running out of memory only sets arena.failed. */
-/* load/placeholder.c: reads the placeholder's shape of a credential whose variable is known. */
-void load_placeholder(
-        struct tree *tree, const struct tree_node *map, struct policy_credential *out);
-void load_credentials(struct loader *l, struct load_file *file);
-/* key: "allow", "ask" or "deny". */
-void load_rules(struct loader *l, struct load_file *file, const char *key);
 /* load/floor.c: reads the floor's file, its rules and limits. Call this before anything else is
  * read, so that nothing of a policy has a meaning in it. Returns 0 or -ENOMEM; faults are reported.
  */

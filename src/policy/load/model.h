@@ -9,9 +9,9 @@
 #include "vethguard/base/diag.h"
 #include "vethguard/policy/expose.h"
 #include "vethguard/policy/limits.h"
-#include "policy/load/arena.h"
-#include "policy/image.h"
 #include "policy/compile/intern.h"
+#include "policy/image/image.h"
+#include "policy/yaml/arena.h"
 
 #define MODEL_PORTS_MAX 64             /* ranges of one rule */
 #define MODEL_PATHS_MAX 10000          /* of one rule */
@@ -46,7 +46,7 @@ struct model_condition {
 	struct slice name;
 	enum image_condition_kind kind;
 	enum image_condition_need need;
-	struct slice *values;  /* patterns; of condition_is_json() as policy/json_path.h says */
+	struct slice *values; /* patterns; of condition_is_json() as policy/json/json_path.h says */
 	struct slice *written; /* of these: the same in words */
 	size_t value_count;
 };

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Names that a policy gives: of itself, of rules, groups and credentials; and tokens of HTTP. And
- * what the readers of conditions share. */
-#include "policy/load/rule.h"
+/* Names that a policy gives: of itself, of rules, groups and credentials; and tokens of HTTP. */
+#include "policy/load/loader.h"
 
 bool load_is_token(struct slice s)
 {
@@ -49,34 +48,4 @@ bool load_name(struct tree *tree, const struct tree_node *node, const char *what
 		        what, tree_quote(*out, quoted), spaces ? "; write \"" : "",
 		        spaces ? (int)out->n : 0, better, spaces ? "\"" : "");
 	return good;
-}
-
-/* In quotes, with its own doubled, so that different values never have the same words. */
-struct slice load_condition_quote(struct arena *arena, struct slice text)
-{
-	struct slice out = SLICE("\"");
-
-	for (;;) {
-		ptrdiff_t at = slice_find_byte(text, '"');
-
-		if (at < 0)
-			return arena_printf(arena, "%.*s%.*s\"", SLICE_ARG(out), SLICE_ARG(text));
-		out = arena_printf(arena, "%.*s%.*s\"\"", SLICE_ARG(out), (int)at, text.p);
-		text = slice_of(text.p + at + 1, text.n - (size_t)at - 1);
-	}
-}
-
-struct model_condition *load_condition_room(struct rule_parse *p, const struct tree_node *node)
-{
-	struct model_rule *r = &p->rule;
-
-	if (r->condition_count == MODEL_CONDITIONS_MAX) {
-		tree_error(
-		        p->tree, node, "more than %d conditions in one rule", MODEL_CONDITIONS_MAX);
-		return NULL;
-	}
-	if (!r->conditions)
-		r->conditions =
-		        arena_take(p->tree->arena, MODEL_CONDITIONS_MAX * sizeof(*r->conditions));
-	return r->conditions ? &r->conditions[r->condition_count] : NULL;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which presets exist: those of the directory, or, where it cannot be read, those that vethguard
  * comes with. */
+#include "policy/credentials/source.h"
 #include "policy/load/loader.h"
-#include "policy/load/source.h"
 
 static const char *const preset_names[] = {"pypi", "npm", "debian", "github", "crates", "golang",
         "docker-hub", "huggingface", "openai", "anthropic", "github-push", "claude-code",

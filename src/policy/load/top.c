@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reads the keys that concern all requests of a policy. A floor has them under defaults:. */
-#include "policy/load/dlp.h"
 #include "policy/load/loader.h"
+#include "policy/rules/dlp.h"
 #include "vethguard/policy/body.h"
 
 void load_top(struct loader *l, struct tree *tree, const struct tree_node *map)

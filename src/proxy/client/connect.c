@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* CONNECT: a client asks its explicit proxy for a tunnel (RFC 9110 section 9.3.6). */
 #include "proxy/client/peek_policy.h"
+#include "proxy/deny/deny.h"
 #include "proxy/exchange/exchange.h"
 
 bool client_connect_passes(

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <sys/socket.h>
 
+#include "proxy/deny/deny.h"
 #include "proxy/exchange/exchange.h"
 
 /* --- the head --- */

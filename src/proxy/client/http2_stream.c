@@ -12,6 +12,7 @@
 #include <stdlib.h>
 
 #include "proxy/client/http2.h"
+#include "proxy/deny/deny.h"
 
 /* --- life --- */
 

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "proxy/deny/deny.h"
 #include "proxy/exchange/exchange.h"
 #include "vethguard/base/clock.h"
 #include "vethguard/base/log.h"

@@ -15,9 +15,9 @@
 
 #include "proxy/client/client.h"
 #include "proxy/exchange/authorize.h"
-#include "proxy/exchange/fill.h"
-#include "proxy/exchange/foreign.h"
 #include "proxy/exchange/override.h"
+#include "proxy/inject/fill.h"
+#include "proxy/leaks/foreign.h"
 #include "proxy/signing/signature.h"
 
 /* The destination as the connection names it: SNI; else CONNECT's authority or the name that was

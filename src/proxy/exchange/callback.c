@@ -11,7 +11,7 @@
 
 #include "proxy/exchange/exchange.h"
 #include "proxy/exchange/holding.h"
-#include "proxy/exchange/secrets.h"
+#include "proxy/leaks/secrets.h"
 #include "vethguard/base/utf8.h"
 #include "vethguard/wire/json.h"
 

@@ -9,7 +9,7 @@
  * held.
  *
  * From any state before a response it may also go to REFUSED, where it may wait
- * (exchange/deny_throttle.c), and then to DONE. It ends only in exchange_finish(), which gives the
+ * (deny/deny_throttle.c), and then to DONE. It ends only in exchange_finish(), which gives the
  * upstream back and tells the client.
  *
  * The event is recorded before the bytes that complete the response are given to the client's
@@ -21,16 +21,17 @@
 #include <stdlib.h>
 
 #include "vethguard/base/log.h"
+#include "proxy/deny/deny.h"
+#include "proxy/exchange/authorize.h"
 #include "proxy/exchange/callback.h"
 #include "proxy/exchange/exchange.h"
 #include "proxy/exchange/holding.h"
-#include "proxy/exchange/inspect.h"
-#include "proxy/exchange/sealing.h"
-#include "proxy/exchange/secrets.h"
+#include "proxy/leaks/secrets.h"
+#include "proxy/redact/inspect.h"
+#include "proxy/rewrite/sealing.h"
+#include "proxy/rewrite/tools.h"
 #include "proxy/signing/signing.h"
-#include "proxy/exchange/tools.h"
-#include "proxy/exchange/websocket_relay.h"
-#include "proxy/exchange/authorize.h"
+#include "proxy/websocket/websocket_relay.h"
 #include "vethguard/base/clock.h"
 
 struct exchange *exchange_new(struct proxy *proxy, struct client *client,

@@ -2,24 +2,24 @@
 /*
  * An exchange: one request and its response, between any two protocols. First what the client's
  * side and the upstream's side use; then what the exchange's parts share: exchange.c (its life),
- * request_body.c (the request's content), deny.c (refusing), request.c (what goes upstream),
- * retry.c (when a request may go out again), response.c (head, body and end of the response),
- * redact.c (masking on the way), placeholder.c (placeholders in the request), websocket_relay.c
- * (frames after an upgrade).
+ * request_body.c (the request's content), request.c (what goes upstream), retry.c (when a request
+ * may go out again), response.c (head, body and end of the response). Parts with rooms of their own
+ * have their functions in their headers: deny/, inquiry/, leaks/, inject/, redact/, rewrite/,
+ * websocket/, limit/ and signing/.
  */
 #ifndef VETHGUARD_SRC_PROXY_EXCHANGE_EXCHANGE_H
 #define VETHGUARD_SRC_PROXY_EXCHANGE_EXCHANGE_H
 
 #include "proxy/client/client.h"
 #include "proxy/exchange/authorize.h"
-#include "proxy/exchange/limiting.h"
-#include "proxy/exchange/placeholder.h"
-#include "proxy/exchange/ranging.h"
 #include "proxy/exchange/reauthorize.h"
-#include "proxy/exchange/redact.h"
 #include "proxy/exchange/response.h"
 #include "proxy/exchange/retry.h"
 #include "proxy/http/http.h"
+#include "proxy/leaks/placeholder.h"
+#include "proxy/limit/limiting.h"
+#include "proxy/redact/ranging.h"
+#include "proxy/redact/redact.h"
 #include "proxy/upstream/upstream.h"
 #include "vethguard/policy/placeholder.h"
 
@@ -166,16 +166,6 @@ void exchange_client_drained(struct exchange *ex);
 void exchange_abort(struct exchange *ex, enum event_cause cause, const char *detail);
 /* Frees an exchange for which no request has come; nothing is recorded. */
 void exchange_drop(struct exchange *ex);
-/* deny.c: records a refused request or a failed upstream and answers with an explanation, at once
- * or when its turn comes. */
-void exchange_refuse(
-        struct exchange *ex, uint16_t status, enum event_cause cause, const char *detail);
-/* Sends that answer. ex is freed afterwards. */
-void exchange_answer_refusal(struct exchange *ex);
-/* Sets what the event and the answer of a refusal say. status 0: the one for ex->cause. */
-void exchange_will_refuse(struct exchange *ex, uint16_t status);
-/* True for a gRPC call over HTTP/2. */
-bool exchange_is_grpc(const struct exchange *ex);
 /* True if the request's body may be passed on now. */
 bool exchange_takes_body(const struct exchange *ex);
 
@@ -237,10 +227,6 @@ void exchange_send_kept(struct exchange *ex);
 
 /* --- its parts --- */
 
-/* redact.c: searches, masks and decompresses bytes of the response's body, and sends what is
- * certain. */
-void exchange_redact_body(struct exchange *ex, const uint8_t *p, size_t n);
-extern const char exchange_guessed_text[]; /* why exchange_is_guessed() ends a response */
 /* request.c: moves the trailer lines that may pass to the beginning of their buffer, which is the
  * parser's own. Returns them. */
 struct slice exchange_filter_trailers(struct exchange *ex, struct slice trailers);
@@ -266,61 +252,18 @@ void exchange_finish(struct exchange *ex, bool complete, bool reusable);
 /* Handles a failure after the verdict: tells the client if no head was sent yet, else cuts off its
  * stream. ex may be freed afterwards. */
 void exchange_fail(struct exchange *ex, enum event_cause cause, const char *detail);
-/* Looks for placeholders where they do not belong, and drops the fields whose placeholder the
- * credential replaces. */
-void exchange_check_placeholders(struct exchange *ex);
-/* Records that a placeholder was found; where is the finding's text. foreign: it is not the
- * placeholder of the credential that the request gets. */
-void exchange_found_placeholder(struct exchange *ex, const char *where, bool foreign);
-/* Notes that a secret refuses the request. text says what was found (borrowed). */
-void exchange_refuse_secret(struct exchange *ex, const char *text);
-/* If a placeholder or secret was found and the policy refuses such a request, makes the verdict say
- * so. Returns true if it did. */
-bool exchange_refuses_leak(struct exchange *ex);
-/* The same for a request that has begun to leave: the exchange ends in a later turn, since its body
- * is being read. Returns true from then on: nothing more of the request may be passed on. */
-bool exchange_ends_leak(struct exchange *ex);
-/* Looks for a placeholder in a text that comes in pieces; where is the finding's text. */
-void exchange_scan_text(struct exchange *ex, const uint8_t *p, size_t n, const char *where);
-/* The same for a request's body. */
-void exchange_scan_request(struct exchange *ex, const uint8_t *p, size_t n);
 
-/* Masks the credential in the response's head. */
-void exchange_mask_fields(struct exchange *ex, struct http_response *r);
-/* Masks the credential in the response's head and prepares masking its content. Returns 0, or -1
- * with *why and *cause set. */
-int exchange_begin_masking(
-        struct exchange *ex, struct http_response *r, enum event_cause *cause, const char **why);
 /* Sends the delayed head. Call this before the memory it points into changes. */
 void exchange_release_head(struct exchange *ex);
-/* Returns why content cannot be passed on (static). rc: the error of decompress_feed(). */
-const char *exchange_undecodable_text(int rc);
-/* Marks that the response's content cannot be passed on; why is static. */
-void exchange_mark_undecodable(struct exchange *ex, const char *why);
-/* Checks the beginning of the content. False: it shows a character set that cannot be searched, and
- * the exchange is marked undecodable. */
-bool exchange_start_is_right(struct exchange *ex, const uint8_t *p, size_t n);
 /* Sends content to the client. */
 void exchange_send_body(struct exchange *ex, const uint8_t *p, size_t n);
 /* True if the response is complete with its head. */
 bool exchange_has_no_content(const struct exchange *ex, const struct http_response *r);
-/* Goes on with compressed input that waited for room. True: no input waits any more. */
-bool exchange_decompress_more(struct exchange *ex);
-/* Sets or clears the deadline for what the mask keeps back. */
-void exchange_await_more(struct exchange *ex);
-/* The deadline has passed: releases what was kept back. ex may be freed afterwards. */
-void exchange_release_held(struct exchange *ex);
-/* True if the credential is being guessed (credential_store_waited()): then nothing more is passed
- * on of a response to a request that had it. */
-bool exchange_is_guessed(struct exchange *ex);
 /* True if more may pass over an upgraded connection that is relayed unread. False: its credential
  * is being guessed, and ex was freed. */
 bool exchange_may_relay(struct exchange *ex);
 /* Ends an upgraded exchange. detail: why it did not end by itself, or NULL. ex is freed
  * afterwards. */
 void exchange_end_upgraded(struct exchange *ex, enum event_cause cause, const char *detail);
-/* Sends what masking and decompressing kept back. Returns 0, or -EBADMSG if compressed data ended
- * early or is damaged. */
-int exchange_flush_body(struct exchange *ex);
 
 #endif

@@ -15,8 +15,9 @@
 
 #include <stdlib.h>
 
+#include "proxy/deny/deny.h"
 #include "proxy/exchange/exchange.h"
-#include "proxy/exchange/filling.h"
+#include "proxy/inject/filling.h"
 #include "proxy/signing/signing.h"
 #include "vethguard/git/body.h"
 

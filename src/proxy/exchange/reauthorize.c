@@ -6,8 +6,9 @@
  */
 #include <inttypes.h>
 
-#include "proxy/exchange/exchange.h"
+#include "proxy/deny/deny.h"
 #include "proxy/exchange/authorize.h"
+#include "proxy/exchange/exchange.h"
 #include "proxy/exchange/holding.h"
 #include "vethguard/base/log.h"
 

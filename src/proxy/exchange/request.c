@@ -8,18 +8,18 @@
  * can decompress, so that vethguard can search it.
  */
 
-#include "proxy/exchange/content.h"
+#include "proxy/exchange/authorize.h"
 #include "proxy/exchange/exchange.h"
+#include "proxy/exchange/override.h"
+#include "proxy/http/content.h"
 #include "proxy/http/cookie.h"
 #include "proxy/http/websocket.h"
-#include "proxy/exchange/authorize.h"
-#include "proxy/exchange/foreign.h"
-#include "proxy/exchange/filling.h"
-#include "proxy/exchange/override.h"
-#include "proxy/exchange/registry.h"
+#include "proxy/inject/filling.h"
+#include "proxy/inject/registry.h"
+#include "proxy/inject/substitute.h"
+#include "proxy/leaks/foreign.h"
+#include "proxy/rewrite/tools.h"
 #include "proxy/signing/signing.h"
-#include "proxy/exchange/substitute.h"
-#include "proxy/exchange/tools.h"
 
 static int send_head(struct exchange *ex, struct outgoing *head)
 {

@@ -7,7 +7,7 @@
 #include "proxy/exchange/exchange.h"
 #include "proxy/exchange/holding.h"
 #include "proxy/signing/signing.h"
-#include "proxy/exchange/websocket_relay.h"
+#include "proxy/websocket/websocket_relay.h"
 
 bool exchange_takes_body(const struct exchange *ex)
 {

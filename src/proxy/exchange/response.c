@@ -6,15 +6,15 @@
  */
 #include <inttypes.h>
 
+#include "proxy/exchange/authorize.h"
 #include "proxy/exchange/exchange.h"
 #include "proxy/exchange/holding.h"
-#include "proxy/exchange/registry.h"
-#include "proxy/exchange/sealing.h"
+#include "proxy/inject/registry.h"
+#include "proxy/limit/token_count.h"
+#include "proxy/rewrite/sealing.h"
+#include "proxy/rewrite/tools.h"
 #include "proxy/signing/signing.h"
-#include "proxy/exchange/token_count.h"
-#include "proxy/exchange/tools.h"
-#include "proxy/exchange/websocket_relay.h"
-#include "proxy/exchange/authorize.h"
+#include "proxy/websocket/websocket_relay.h"
 #include "vethguard/base/log.h"
 
 static const char relayed_unread[] = "upgraded to another protocol, and relayed unread";

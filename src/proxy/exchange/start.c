@@ -7,14 +7,15 @@
 #include <stdio.h>
 
 #include "vethguard/base/log.h"
+#include "proxy/deny/deny.h"
+#include "proxy/deny/refused.h"
 #include "proxy/exchange/authorize.h"
 #include "proxy/exchange/callback.h"
 #include "proxy/exchange/exchange.h"
 #include "proxy/exchange/facts.h"
-#include "proxy/exchange/filling.h"
 #include "proxy/exchange/holding.h"
-#include "proxy/exchange/refused.h"
-#include "proxy/exchange/secrets.h"
+#include "proxy/inject/filling.h"
+#include "proxy/leaks/secrets.h"
 #include "proxy/signing/signing.h"
 
 static void note_findings(struct exchange *ex)

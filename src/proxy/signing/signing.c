@@ -16,6 +16,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "proxy/deny/deny.h"
 #include "proxy/exchange/exchange.h"
 #include "proxy/exchange/holding.h"
 #include "proxy/signing/signature.h"

@@ -6,8 +6,8 @@
  */
 
 #include "proxy/exchange/exchange.h"
-#include "proxy/exchange/filling.h"
-#include "proxy/exchange/websocket_fill.h"
+#include "proxy/inject/filling.h"
+#include "proxy/websocket/websocket_fill.h"
 
 static struct upstream_conn *upstream_conn_of(const struct upstream_stream *u)
 {

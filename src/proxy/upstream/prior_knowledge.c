@@ -11,6 +11,7 @@
  * sent something else is not asked again for NO_PRIOR_KEPT_MS.
  */
 
+#include "proxy/deny/deny.h"
 #include "proxy/exchange/exchange.h"
 
 #define NO_PRIOR_KEPT_MS 60000

@@ -7,10 +7,12 @@
 
 #include "vethguard/base/clock.h"
 #include "vethguard/base/log.h"
-#include "supervisor/attach/process.h"
+#include "supervisor/ask/hooks.h"
+#include "supervisor/ask/proposals.h"
 #include "supervisor/attach/attachment.h"
-#include "supervisor/attach/hooks.h"
-#include "supervisor/attach/proposals.h"
+#include "supervisor/attach/process.h"
+#include "supervisor/recover/recover.h"
+#include "supervisor/session/session.h"
 
 /* Callbacks of its sandbox. */
 

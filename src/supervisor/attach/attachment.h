@@ -6,11 +6,11 @@
 
 #include <sys/stat.h>
 
-#include "supervisor/gate/unlink.h"
+#include "supervisor/bundles/bundles.h"
 #include "supervisor/config/policy_watch.h"
-#include "supervisor/attach/bundles.h"
-#include "supervisor/attach/revocations.h"
 #include "supervisor/daemon/state_file.h"
+#include "supervisor/gate/unlink.h"
+#include "supervisor/session/revocations.h"
 #include "supervisor/supervisor.h"
 
 #define ATTACH_FRESHNESS_MS 2000 /* for a worker to answer with its statistics */
@@ -91,7 +91,7 @@ struct attachment {
 	struct attachment *prepared_prev, *prepared_next;
 	bool gone; /* recovery: neither the link nor the process or namespace that it was attached
 	              to exists */
-	bool left; /* waits for its recovery turn (attach/recovery_queue.c) */
+	bool left; /* waits for its recovery turn (recover/recovery_queue.c) */
 	/* In all->knocked: waits for its turn, and a client waits at its gate. */
 	struct attachment *knock_prev, *knock_next;
 	bool told; /* takeover: its result was reported */
@@ -179,8 +179,6 @@ bool attachment_netns_is_gone(const struct attachment *a);
 /* Returns 0 or -errno. */
 int attachment_save(struct attachment *a);
 void attachment_pin(const struct attachments *all, uint64_t id, char out[MESSAGE_PATH_MAX + 1]);
-/* takeover: true if it is known whether this daemon serves the sandbox; then it counts as told. */
-bool attachment_report(struct attachment *a);
 /* Watches expiry and process. Returns 0 or -errno; -ESRCH: the process is gone. */
 int attachment_watch(struct attachment *a);
 /* True if it was attached by a process and that process has ended. */
@@ -288,33 +286,6 @@ int attachment_adopt_socket(struct attachment *a, struct gate *shape);
  * Without a sandbox, the state that an earlier daemon has left says that it may be. */
 void attachment_remove_socket(const struct attachment *a);
 
-/* session.c. Tells the gateway about the session, unless its time is over. Does nothing if the
- * attachment is not a session. */
-void attachment_admit(struct attachment *a);
-
-/* Returns the session with this name. If there is none, answers so and returns NULL. */
-struct attachment *attachments_find_session(
-        struct attachments *all, const char *name, attach_done done, void *context);
-/* Returns ATTACH_OK if the certificate with this hash may prove a session; else writes to out why
- * not. */
-#define ATTACH_CERTIFICATE_WHY_MAX 256
-enum attach_status attachments_may_certify(const struct attachments *all,
-        const uint8_t hash[MESSAGE_TOKEN_HASH_BYTES], char out[ATTACH_CERTIFICATE_WHY_MAX]);
-/* Makes a session last until that Unix time at least, also for the next daemon. Returns false if it
- * cannot. */
-bool attachment_lasts_until(struct attachment *a, int64_t until_ms);
-
-/* signed.c. Says whose session a token is that the gateway has verified. */
-void attachments_show_token(struct attachments *all, const struct gateway_question *q,
-        struct slice text, const struct ip *source);
-/* Hashes what names a session: the signer, and the claim's value. Returns 0 or -errno. */
-int attach_signed_id(const char *signer, struct slice value, uint8_t out[MESSAGE_TOKEN_HASH_BYTES]);
-/* revoke.c. Reads what was revoked, and answers the gateway's questions from now on. */
-void attachments_open_tokens(struct attachments *all);
-
-/* hold.c: for a sandbox that is not served. If it is an interface of the host, its rules are still
- * repaired and watched until its gate is closed. */
-void attachment_hold(struct attachment *a);
 /* Answers the pending statistics with this id. worker may be NULL. */
 void attachment_tell_stats(
         struct attachment *a, uint64_t id, const struct message_worker_stats *worker);
@@ -334,42 +305,6 @@ void attachment_credentials_end(struct attachment *a);
  * NULL. */
 struct attachment *attachments_find_served(
         struct attachments *all, const char *name, attach_done done, void *context);
-
-/* recover.c: finds everything an earlier daemon has left, and recovers it, a few sandboxes at a
- * time in the loop. on_recovered follows, unless all are stopped before. Returns 0 or -errno. */
-int attachments_recover(struct attachments *all);
-
-/* adopt.c: takes over the attachment's gate and serves its sandbox under g (takes the reference).
- * If that fails, the sandbox stays cut off. */
-void attachment_adopt(struct attachment *a, struct generation *g);
-/* adopt.c: logs and records why the sandbox cannot be recovered. */
-void attachment_stays_cut_off(struct attachment *a, const char *text);
-/* orphans.c: removes pins and files that belong to no known sandbox. */
-void attachments_remove_orphans(struct attachments *all);
-
-/* recovery_queue.c: runs the turns of all with left set, from the loop; finish is called
- * last, unless all are stopped before. Returns 0 or -errno. */
-int recovery_queue_run(struct attachments *all, const struct recovery_queue *turns);
-/* A client waits at its gate. Call once. */
-void attachment_knocked(struct attachment *a);
-void attachment_forget_knock(struct attachment *a);
-/* A sandbox's state has changed: another one may have its turn. */
-void recovery_queue_end(struct attachments *all);
-/* Removes a, which is about to be freed. */
-void recovery_queue_forget(struct attachment *a);
-
-/* hold.c, for upgrades. */
-/* Returns true if no operation is pending and nothing is half done. */
-bool attachments_are_quiet(const struct attachments *all);
-/* Suspends everything: expiry, ends of processes and changes of fences are not handled. */
-void attachments_hold(struct attachments *all);
-/* Ends that; sandboxes that were handed off are taken back, in turns. */
-void attachments_release(struct attachments *all);
-/* Another daemon has taken over all. on_empty follows when the workers have finished their
- * connections. */
-void attachments_give_up(struct attachments *all);
-/* Ends the workers now, with the time limit of a stop. */
-void attachments_end_given(struct attachments *all);
 
 /* Ends workers and frees the sandboxes, which stay closed; on_empty follows, at once or later. */
 void attachments_stop(struct attachments *all);

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * attachments: the sandboxes that the daemon guards for others, by name, and the operations on
- * them. The control server uses this header and nothing else of the supervisor.
+ * them. Operations on what waits for a person, on sessions and on signed bundles are in ask/asks.h,
+ * session/session.h and bundles/bundles.h. The control server uses these four headers and nothing
+ * else of the supervisor.
  *
  * Every operation answers exactly once through its attach_done: at once, from inside the call, if
  * nothing has to be waited for (usually errors of the request), otherwise later from the loop. What
@@ -188,9 +190,6 @@ struct attach_ask {
 	const struct policy_proposal *proposal;
 };
 
-/* Writes the URL of the request, cut if it is too long. */
-void attach_ask_url(const struct message_worker_ask *ask, char *out, size_t out_size);
-
 /* A person's decision about it. */
 struct attach_decision {
 	uint64_t id;
@@ -307,32 +306,6 @@ void attachments_resume(struct attachments *all, const char *name, attach_done d
  * earlier one does. start_time: as in struct attach_request. If it fails, nothing changes. */
 void attachments_follow(struct attachments *all, const char *name, pid_t pid, uint64_t start_time,
         attach_done done, void *context);
-/* session.c. Makes a session end in ttl_s seconds from now. ATTACH_NOT_FOUND: there is no session
- * with that name. */
-void attachments_extend(
-        struct attachments *all, const char *name, uint32_t ttl_s, attach_done done, void *context);
-/* session.c. Makes the certificate with this hash (SHA-256 of the DER) the session's only proof,
- * and cuts the connections that an earlier proof has opened. ATTACH_INVALID: the gateway asks for
- * no certificates. ATTACH_CONFLICT: the certificate is another session's, or the session is proved
- * by its address or by signed tokens. */
-void attachments_certify(struct attachments *all, const char *name,
-        const uint8_t hash[MESSAGE_TOKEN_HASH_BYTES], attach_done done, void *context);
-/* Calls each for every waiting request and every grant of all sandboxes. */
-void attachments_asks(struct attachments *all,
-        void (*each)(void *context, const struct attach_ask *ask), void *context);
-/* proposals_load.c. Calls done with what the sandbox's proposal with this id would change, in diff,
- * if it were approved now. */
-void attachments_propose(struct attachments *all, uint64_t id, attach_done done, void *context);
-/* Decides about one of them. Calls done with the result. */
-void attachments_decide(struct attachments *all, const struct attach_decision *decision,
-        attach_done done, void *context);
-/* revoke.c. As attachments_detach(), for sessions only; signed tokens of the session are refused
- * from now on. */
-void attachments_revoke(struct attachments *all, const char *name, attach_done done, void *context);
-/* Refuses signed tokens of this signer whose jti, or the claim that names their session, has this
- * value, and ends the session that it names. ATTACH_NOT_FOUND: there is no such signer. */
-void attachments_revoke_token(struct attachments *all, const char *signer, const char *value,
-        attach_done done, void *context);
 void attachments_env(struct attachments *all, const char *name, attach_done done, void *context);
 void attachments_stats(struct attachments *all, const char *name, attach_done done, void *context);
 
@@ -367,9 +340,6 @@ struct attach_bundle {
 	const char *fault;                  /* kind of the fault that was found last; NULL: none */
 	const char *why;                    /* a sentence, if there is a fault */
 };
-/* Writes all of them to out. Returns how many there are. */
-size_t attachments_bundles(
-        const struct attachments *all, struct attach_bundle out[CONFIG_BUNDLES_MAX]);
 
 /* The state of the daemon itself, for /v1/status. */
 struct attachments_status {

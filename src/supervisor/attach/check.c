@@ -8,6 +8,7 @@
 
 #include "supervisor/attach/transaction.h"
 #include "supervisor/os/fd_limit.h"
+#include "supervisor/session/session.h"
 
 #define INTERFACE_NAME_MAX (IFNAMSIZ - 1)
 

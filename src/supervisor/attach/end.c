@@ -9,6 +9,7 @@
 
 #include "vethguard/base/log.h"
 #include "supervisor/attach/attachment.h"
+#include "supervisor/recover/recover.h"
 #include "supervisor/sandbox/limits.h"
 #include "supervisor/sandbox/tools_memory.h"
 #include "supervisor/sandbox/names_file.h"

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 
 #include "vethguard/base/log.h"
+#include "supervisor/ask/hooks.h"
+#include "supervisor/ask/proposals.h"
 #include "supervisor/attach/attachment.h"
-#include "supervisor/attach/hooks.h"
-#include "supervisor/attach/proposals.h"
 #include "supervisor/os/local_file.h"
 
 /* True if the policy has an env: source: a daemon does not have the environment of a command's

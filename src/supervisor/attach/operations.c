@@ -5,8 +5,8 @@
 #include <unistd.h>
 
 #include "vethguard/base/log.h"
+#include "supervisor/ask/hooks.h"
 #include "supervisor/attach/attachment.h"
-#include "supervisor/attach/hooks.h"
 #include "supervisor/sandbox/limits.h"
 
 struct attachment *attachments_find(const struct attachments *all, const char *name)

@@ -16,6 +16,7 @@
 
 #include "vethguard/base/log.h"
 #include "supervisor/attach/transaction.h"
+#include "supervisor/recover/recover.h"
 
 /* Workers in the pool for claims that come at once; more claims than that start theirs. */
 #define POOLED_FOR_CLAIMS 12

@@ -2,6 +2,7 @@
 /* Calls about requests that wait for a person. */
 #include <stdio.h>
 
+#include "supervisor/ask/asks.h"
 #include "supervisor/control/call.h"
 
 #define ID_DIGITS 16

@@ -2,6 +2,7 @@
 /* The call about signed bundles: what is in force, and what is wrong with each source. */
 #include "vethguard/base/clock.h"
 #include "vethguard/bundle/signed_bundle.h"
+#include "supervisor/bundles/bundles.h"
 #include "supervisor/control/call.h"
 
 static void put_files(struct json *j, const struct signed_bundle *b, bool policies, const char *key)

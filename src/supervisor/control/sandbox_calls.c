@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "supervisor/control/call.h"
+#include "supervisor/session/session.h"
 
 /* Returns a warning about a visible gap of the place it was attached to, or "". */
 static const char *warning_of(const struct attachment_view *view)

@@ -5,6 +5,7 @@
 
 #include "vethguard/base/secret.h"
 #include "supervisor/control/call.h"
+#include "supervisor/session/session.h"
 
 static void add_fault(void *context, const char *fault)
 {

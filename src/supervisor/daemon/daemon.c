@@ -20,9 +20,10 @@
 #include "vethguard/base/log.h"
 #include "vethguard/ipc/service.h"
 #include "supervisor/daemon/daemon_state.h"
+#include "supervisor/events/generations.h"
 #include "supervisor/os/fd_limit.h"
 #include "supervisor/os/heap.h"
-#include "supervisor/events/generations.h"
+#include "supervisor/recover/recover.h"
 
 static struct daemon daemon_state;
 

@@ -10,6 +10,7 @@
 #include "vethguard/ipc/service.h"
 #include "supervisor/daemon/daemon_state.h"
 #include "supervisor/events/generations.h"
+#include "supervisor/recover/recover.h"
 
 #define ANSWER_MS 10000
 #define FDS_GIVEN 2 /* descriptors that precede the gateway's listeners */

@@ -13,6 +13,7 @@
 #include "vethguard/jail/spawn.h"
 #include "supervisor/daemon/daemon_state.h"
 #include "supervisor/events/generations.h"
+#include "supervisor/recover/recover.h"
 
 #define ARGUMENTS_MAX 16
 #define QUIET_LOOK_MS 20

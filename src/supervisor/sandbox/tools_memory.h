@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * tools_memory: what MCP servers said of their tools, as digests (proxy/exchange/tool_memory.h), in
+ * tools_memory: what MCP servers said of their tools, as digests (proxy/rewrite/tool_memory.h), in
  * a table that goes from worker to worker. That of a persistent sandbox is a file of the state
  * directory (names/ID.tools), so that it outlives the daemon too; that of others is a memfd.
  */

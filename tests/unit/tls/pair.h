@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "tls/ca_private.h"
+#include "tls/ca/ca_private.h"
 #include "vethguard/tls/ca.h"
 
 #define PAIR_ALPN SLICE("\x08http/1.1")

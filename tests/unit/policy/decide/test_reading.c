@@ -7,8 +7,8 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "policy/pattern.h"
 #include "policy/decide/reading.h"
+#include "policy/url/pattern.h"
 #include "../policy_test.h"
 
 #define A "https://a.example"

@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "policy/diff/cell.h"
-#include "policy/pattern.h"
+#include "policy/url/pattern.h"
 #include "../diff_test.h"
 #include "vethguard/policy/body.h"
 

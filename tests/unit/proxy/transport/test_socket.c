@@ -16,7 +16,7 @@
 
 #include "../../tls/pair.h"
 #include "proxy/transport/socket.h"
-#include "tls/record.h"
+#include "tls/record/record.h"
 #include "vethguard/base/clock.h"
 
 struct end {

@@ -18,7 +18,10 @@
 
 #include "vethguard/base/log.h"
 #include "vethguard/wire/control_http.h"
+#include "supervisor/ask/asks.h"
+#include "supervisor/bundles/bundles.h"
 #include "supervisor/control/control.h"
+#include "supervisor/session/session.h"
 
 #define TURN_MS 10
 #define PATIENCE_MS 20000
