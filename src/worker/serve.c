@@ -265,6 +265,7 @@ static int make_proxy(struct worker *w)
 	        .egress_authorization = secret_slice(&w->egress_authorization),
 	        .counters = &w->counters,
 	        .team = w->team.memory ? &w->team : NULL,
+	        .tools = w->tools.memory ? &w->tools : NULL,
 	        .limits = s->limits,
 	        .timeouts = s->timeouts,
 	        .record = record,

@@ -62,6 +62,7 @@ struct worker {
 	struct credential_store *credentials;
 	struct leaf_issuer *leaf_issuer;
 	struct proxy_counters counters;
+	struct shared_names tools;        /* memory is NULL: the supervisor has sent none */
 	struct early_grant *early_grants; /* owned: they came before the proxy */
 	struct proxy *proxy;              /* NULL: STARTING, or ended before it served */
 	struct secret egress_authorization;
@@ -114,6 +115,8 @@ int worker_take_team(struct worker *w, struct ipc_message *m);
 /* Opens the memory of names, as the first worker or as a further one. Takes fd. Returns 0 or
  * -errno. */
 int worker_share_names(struct worker *w, int fd, uint32_t *dropped);
+/* tools.c: takes the memory of TOOLS, before START. Returns 0 or -EBADMSG. */
+int worker_take_tools(struct worker *w, struct ipc_message *m);
 /* Takes the message's first descriptor, which the caller then owns. */
 int worker_take_fd(struct ipc_message *m);
 

@@ -11,6 +11,7 @@
 #include "vethguard/dns/responder.h"
 #include "vethguard/ipc/counters.h"
 #include "vethguard/ipc/team.h"
+#include "vethguard/ipc/shared_names.h"
 #include "vethguard/loop/resolver.h"
 #include "vethguard/issuer/leaf_issuer.h"
 #include "vethguard/policy/config.h"
@@ -48,8 +49,9 @@ struct proxy_config {
 	const struct config_egress *egress; /* NULL: dial directly */
 	struct slice egress_authorization;  /* value of Proxy-Authorization for egress's proxy, or empty */
 	const struct proxy_counters
-	        *counters;       /* NULL: none; may change before proxy_reauthorize() changes the policy */
-	const struct team *team; /* what it shares with other workers of the sandbox; NULL: there are none */
+	        *counters;          /* NULL: none; may change before proxy_reauthorize() changes the policy */
+	const struct team *team;    /* what it shares with other workers of the sandbox; NULL: there are none */
+	struct shared_names *tools; /* remembers what MCP servers said of their tools; NULL: the proxy does so itself */
 	struct config_limits limits;
 	struct config_timeouts timeouts;
 	uint32_t event_nonce; /* upper half of every event's id */

@@ -243,6 +243,9 @@ enum message_type {
 	/* supervisor -> worker, before START, if the sandbox has several workers: struct message_worker_team + the
 	 * memory that they share (ipc/team.h) */
 	MESSAGE_WORKER_TEAM = 116,
+	/* supervisor -> worker, before a START whose policy has rules with mcp; no body, one fd: the memory of what
+	 * servers said of their tools, a table of ipc/shared_names.h */
+	MESSAGE_WORKER_TOOLS = 117,
 	MESSAGE_TYPE_COUNT
 };
 /* "WORKER_START", for logs; "?" if type is not a message. */

@@ -16,6 +16,7 @@
 #include "proxy/http/event_stream.h"
 #include "proxy/redact/charset.h"
 #include "proxy/rewrite/kept_head.h"
+#include "proxy/rewrite/tool_watch.h"
 #include "vethguard/policy/tools.h"
 
 struct tools_filter {
@@ -130,31 +131,49 @@ void tools_free(struct exchange *ex)
 
 /* --- the content --- */
 
-static bool may_call(void *context, struct slice tool)
+/* Describes the request that was answered, for questions about calls that are sent like it. */
+static struct policy_request describe(const struct exchange *ex, const struct policy_fields *fields)
 {
-	const struct exchange *ex = context;
 	const struct http_request *r = &ex->request;
-	const struct policy_fields fields = authorize_fields(&r->fields);
-	const struct policy_request request = {
-	        .scheme = ex->client->tls ? POLICY_HTTPS : POLICY_HTTP,
+
+	return (struct policy_request){.scheme = ex->client->tls ? POLICY_HTTPS : POLICY_HTTP,
 	        .host = destination_host(&ex->destination),
 	        .address = ex->destination.address,
 	        .port = ex->destination.port,
 	        .path = slice_of(r->path, r->path_n),
 	        .query = r->query,
-	        .fields = &fields};
+	        .fields = fields};
+}
+
+static bool may_call(void *context, struct slice tool)
+{
+	const struct exchange *ex = context;
+	const struct policy_fields fields = authorize_fields(&ex->request.fields);
+	const struct policy_request request = describe(ex, &fields);
 
 	return policy_may_call(ex->proxy->config.policy, &request, tool);
+}
+
+static bool may_show(void *context, struct slice tool, const struct json_tree *tree,
+        const struct json_value *said)
+{
+	struct exchange *ex = context;
+	const struct policy_fields fields = authorize_fields(&ex->request.fields);
+	const struct policy_request request = describe(ex, &fields);
+
+	return tool_watch_lets(ex, &request, tool, tree, said);
 }
 
 /* Filters a text of JSON into out, as policy_tools_filter() does; a fault is marked. */
 static int filter(struct exchange *ex, struct slice text, struct buf *out)
 {
-	const struct policy_tools tools = {ex, may_call};
+	const struct policy_tools tools = {ex, may_call, may_show};
 	int rc = policy_tools_filter(&tools, text, out);
 
 	if (rc == 1)
-		ex->detail = "tools that may not be called were taken out of the answer";
+		ex->detail =
+		        "tools that may not be called, or whose descriptions are blocked, were "
+		        "taken out of the answer";
 	else if (rc < 0)
 		exchange_mark_undecodable(ex, rc == -EBADMSG ? broken_text : memory_text);
 	return rc;

@@ -18,6 +18,7 @@
 #include "supervisor/sandbox/asks.h"
 #include "supervisor/sandbox/limits.h"
 #include "supervisor/sandbox/team.h"
+#include "supervisor/sandbox/tools_memory.h"
 #include "supervisor/supervisor.h"
 
 #define SOURCE_GRACE_MS 2000
@@ -307,6 +308,7 @@ int instance_start(struct instance *i, struct generation *g)
 	if (!rc) {
 		tell_quiet(i);
 		rc = limits_tell(i, g);
+		rc = rc ? rc : tools_memory_tell(i, g);
 		asks_tell(i);
 	}
 	if (!rc)

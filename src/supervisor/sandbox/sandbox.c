@@ -245,7 +245,7 @@ struct sandbox *sandbox_new(struct supervisor *sv, struct sandbox_owner *owner, 
 	s->owner = owner;
 	s->persistent = persistent;
 	s->id = supervisor_next_id(sv);
-	s->netns = s->names = s->counters = s->shared_packets = -1;
+	s->netns = s->names = s->counters = s->tools = s->shared_packets = -1;
 	random_bytes(s->seed, sizeof(s->seed));
 	gate_init(&s->gate);
 	rc = loop_timer_open(sv->loop, &s->timer, on_time);
@@ -295,6 +295,8 @@ void sandbox_free(struct sandbox *s)
 	asks_free(s);
 	if (s->counters >= 0)
 		close(s->counters);
+	if (s->tools >= 0)
+		close(s->tools);
 	if (s->shared_packets >= 0)
 		close(s->shared_packets);
 	free(s);

@@ -182,6 +182,8 @@ struct sandbox {
 	int names;
 	/* Memory of what its limits have counted; -1: none yet, or persistent (a file). */
 	int counters;
+	/* Memory of what MCP servers said of their tools; the same. */
+	int tools;
 	struct asks *
 	        asks; /* owned: what a person has to approve, and has approved; NULL: nothing yet */
 	struct recorded recorded; /* what the recorder knows of it, under id */

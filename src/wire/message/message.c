@@ -360,6 +360,7 @@ static const char *const type_names[] = {
         [MESSAGE_GATEWAY_HELD] = "GATEWAY_HELD",
         [MESSAGE_WORKER_CUT] = "WORKER_CUT",
         [MESSAGE_WORKER_TEAM] = "WORKER_TEAM",
+        [MESSAGE_WORKER_TOOLS] = "WORKER_TOOLS",
 };
 _Static_assert(
         sizeof(type_names) / sizeof(type_names[0]) == MESSAGE_TYPE_COUNT, "a name per message");
