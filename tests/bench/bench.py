@@ -90,6 +90,8 @@ OWN_CORE = ["keepalive64", "keepalive1", "bulk", "passthrough"]
 # The same work in a heavier way, beside its plain figure.
 EXTRA = {
     "credential": ["keepalive64", "keepalive1", "new", "bulk"],
+    "token": ["keepalive64", "keepalive1"],
+    "sigv4": ["keepalive64", "keepalive1"],
     "logged": ["keepalive64", "keepalive1", "new"],
     "http2-credential": ["http2", "http2one"],
     "http2-logged": ["http2", "http2one"],
@@ -154,6 +156,22 @@ def show(results, chosen):
             least, most = min(cell["rounds"]), max(cell["rounds"])
             print(f"  {label:24} {mid:10.{digits}f}  ({least:.{digits}f} - {most:.{digits}f}) {ratio}  {split} "
                   f"{cell.get('note', '')}")
+
+
+CREDENTIALS = {"credential": "a bearer token of a file", "token": "a bearer token of a program, held for an hour", "sigv4": "a signature by sigv4"}
+
+
+def show_credentials(results):
+    """What a credential adds to a request: the differences of the rounds, as the ways are measured one right after the other."""
+    for key in ("keepalive64", "keepalive1"):
+        cells = results.get(key, {})
+        for plain in [label for label in cells if f"{label} (sigv4)" in cells]:
+            for way, title in CREDENTIALS.items():
+                cell = cells[f"{plain} ({way})"]
+                added = [with_it - without for with_it, without in zip(cell["rounds"], cells[plain]["rounds"])]
+                keeper = statistics.median(r.get("vethguard-keeper", r.get("vethguard-keepe", 0)) for r in cell["by_process"])
+                print(f"  {plain} {key:12} {title:45} {statistics.median(added):+7.1f} us ({min(added):+.1f} - {max(added):+.1f}), "
+                      f"of the keeper {keeper:.2f}")
 
 
 def measure(args, chosen, out_file):
@@ -245,6 +263,8 @@ def main():
         os.unlink(part)
         print(f"\n=== {CORES[cores]} ===")
         show(everything[cores]["results"], chosen)
+        print("\nCPU added to a request by")
+        show_credentials(everything[cores]["results"])
         bench_extra.show(everything[cores]["extra"])
     with open(os.path.join(folder, "results.json"), "w") as f:
         json.dump(everything, f, indent=1)

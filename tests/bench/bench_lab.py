@@ -22,7 +22,7 @@ BUILD = os.environ.get("BENCH_BUILD", os.path.join(ROOT, "build"))
 TOOLS = os.path.join(ROOT, "build", "tests", "bench")
 PROXY_CPU, OTHER_CPU = "0", "1"
 ORIGIN4, HOST4, GATEWAY4, CLIENT4 = "10.99.0.80", "10.99.0.1", "10.98.0.1", "10.98.0.2"
-NAMES = ["api.lab.test", "cred.lab.test", "pass.lab.test"]
+NAMES = ["api.lab.test", "cred.lab.test", "token.lab.test", "sign.lab.test", "pass.lab.test"]
 HTTP2_PORT = 444
 sh = lab.sh
 

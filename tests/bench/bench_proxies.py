@@ -61,10 +61,13 @@ class Vethguard(Proxy):
             "http2": "target=api.lab.test:444 name=api.lab.test",
             "http2-credential": "target=cred.lab.test:444 name=cred.lab.test",
             "credential": "target=cred.lab.test:443 name=cred.lab.test",
+            "token": "target=token.lab.test:443 name=token.lab.test",
+            "sigv4": "target=sign.lab.test:443 name=sign.lab.test",
             "passthrough": "target=pass.lab.test:443 name=pass.lab.test"}
 
     def files(self):
         self.lab.write("secret", CREDENTIAL + "\n", 0o600)
+        self.lab.write("keys", "AKIDEXAMPLE00000:wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY\n", 0o600)
         policy = self.lab.write("policy.yaml", f"""vethguard: 1
 name: bench
 include: [preset:pypi, preset:npm, preset:github, preset:debian]
@@ -72,6 +75,16 @@ credentials:
   lab:
     source: file:{self.lab.path('secret')}
     inject: bearer
+  token: # a program gives it once; then it is held
+    source: "exec:[/bin/cat, {self.lab.path('secret')}]"
+    inject: bearer
+    ttl: 1h
+  keys:
+    source: file:{self.lab.path('keys')}
+    inject: sigv4
+    region: eu-west-1
+    service: s3
+    ttl: 1h
 allow:
   - name: api
     to: https://api.lab.test
@@ -86,6 +99,16 @@ allow:
     methods: [GET, HEAD]
     paths: [/bytes/*]
     credential: lab
+  - name: api-with-token
+    to: https://token.lab.test
+    methods: [GET, HEAD]
+    paths: [/bytes/*]
+    credential: token
+  - name: api-signed
+    to: https://sign.lab.test
+    methods: [GET, HEAD]
+    paths: [/bytes/*]
+    credential: keys
   - name: http2
     to: https://api.lab.test:444
     methods: [GET, HEAD]
@@ -103,7 +126,7 @@ deny:
     methods: [DELETE]
 """)
         config = self.lab.write("config.yaml", f"""resolver:
-  hosts: {{api.lab.test: {ORIGIN4}, cred.lab.test: {ORIGIN4}, pass.lab.test: {ORIGIN4}}}
+  hosts: {{{", ".join(f"{n}: {ORIGIN4}" for n in bench_lab.NAMES)}}}
 ca_files: [{self.lab.path('ca.pem')}]
 permit: [10.99.0.0/16]
 limits: {{connections: 6000, upstream_connections: 4000, upstream_idle: 256, connections_per_s: 100000}}

@@ -12,7 +12,7 @@
 
 #include "cpu.h"
 #include "../unit/tls/pair.h"
-#include "tls/ca_private.h"
+#include "tls/ca/ca_private.h"
 #include "vethguard/base/hash.h"
 #include "vethguard/issuer/leaf_issuer.h"
 
