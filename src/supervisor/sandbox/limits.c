@@ -15,7 +15,6 @@
 
 #include "supervisor/os/directory.h"
 #include "supervisor/sandbox/quotas.h"
-#include "supervisor/sandbox/sharing.h"
 #include "supervisor/supervisor.h"
 #include "vethguard/base/clock.h"
 #include "vethguard/base/log.h"

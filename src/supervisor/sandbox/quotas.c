@@ -14,8 +14,8 @@
 #include <unistd.h>
 
 #include "supervisor/sandbox/quotas.h"
-#include "supervisor/sandbox/sharing.h"
 #include "vethguard/base/clock.h"
+#include "vethguard/base/hash.h"
 #include "vethguard/base/log.h"
 #include "vethguard/ipc/shared_names.h"
 #include "vethguard/tls/digest.h"
@@ -25,6 +25,47 @@
 
 _Static_assert(MESSAGE_QUOTA_BUDGETS_MAX == QUOTAS_MAX, "one message tells of a whole memory");
 _Static_assert(MESSAGE_QUOTA_NAME_BYTES == DIGEST_SHA256_HEX, "a budget's name is a digest");
+
+/* --- who shares --- */
+
+/* The value of a label of the sandbox, or NULL. */
+static const char *label_of(const struct sandbox *s, struct slice key, size_t *n)
+{
+	const char *line = s->labels;
+
+	while (line && *line) {
+		size_t length = strcspn(line, "\n");
+
+		if (length > key.n && line[key.n] == '=' && memcmp(line, key.p, key.n) == 0) {
+			*n = length - key.n - 1;
+			return line + key.n + 1;
+		}
+		line += length + (line[length] == '\n');
+	}
+	return NULL;
+}
+
+bool sharing_text(const struct sandbox *s, const struct generation *g, struct slice key,
+        char out[SHARING_TEXT_MAX])
+{
+	size_t n;
+	const char *value = label_of(s, key, &n);
+
+	if (!value)
+		return false;
+	snprintf(out, SHARING_TEXT_MAX, "%u\n%.*s=%.*s", (unsigned)g->identity.uid, SLICE_ARG(key),
+	        (int)n, value);
+	return true;
+}
+
+uint64_t sharing_digest(const char *text)
+{
+	static const struct hash_key hash = {0x7368617265642062, 0x7564676574000001};
+
+	return hash_bytes(&hash, text, strlen(text));
+}
+
+/* --- memories --- */
 
 static void file_name(uint64_t digest, char out[NAME_BYTES])
 {

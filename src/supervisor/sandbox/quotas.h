@@ -12,6 +12,15 @@
 #include "vethguard/ipc/quotas.h"
 #include "vethguard/policy/limits.h"
 
+/* Who shares a budget by a label: sandboxes with the same value of it, under policies that the same
+ * user named. "UID\nKEY=VALUE" */
+#define SHARING_TEXT_MAX (MESSAGE_LABELS_MAX + 32)
+/* Writes who shares with this sandbox. Returns false if the sandbox does not have the label. */
+bool sharing_text(const struct sandbox *s, const struct generation *g, struct slice key,
+        char out[SHARING_TEXT_MAX]);
+/* A number for that text. */
+uint64_t sharing_digest(const char *text);
+
 #define QUOTAS_FDS 2 /* the memory, the bell */
 
 /* True if several hosts share a budget of the policy by that label. */
