@@ -121,7 +121,7 @@ check-cores:
 check-exfiltration:
 	@mk/install-packages build test
 	@$(MAKE) --no-print-directory -s -j$$(nproc) all
-	@VETHGUARD_LONG=1 tests/integration/run $(if $(filter asan,$(VARIANT)),--asan) --once test_secrets. test_secrets_long
+	@VETHGUARD_LONG=1 tests/integration/run $(if $(filter asan,$(VARIANT)),--asan) --once test_secrets. test_secrets_long test_egress_cases
 
 ## sudo make check-misdirections  a hundred and sixty-seven ways to have a credential sent elsewhere, each with every way of injecting
 .PHONY: check-misdirections

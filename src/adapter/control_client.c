@@ -109,6 +109,7 @@ int control_client_call(const char *socket_path, const char *method, const char 
 	*answer = (struct control_answer){0};
 	if (fd < 0)
 		return fd;
+	answer->asked = true;
 	buf_init(&in, CONTROL_ANSWER_MAX + CONTROL_HEAD_MAX + 65536);
 	rc = ask(fd, method, path, body);
 	if (rc == 0)

@@ -82,13 +82,16 @@ static bool read_head(struct reading *r)
 	const struct json_value *expires = json_tree_find(&b->tree, SLICE("expires"));
 	int64_t serial;
 
+	if (!json_tree_find(&b->tree, SLICE("name")))
+		return refuse(r, "it has no name");
 	if (!json_tree_string(&b->tree, SLICE("name"), &b->name) || !config_bundle_is_name(b->name))
-		return refuse(r,
-		        "its name is missing, or not 1 to %d small letters, digits and '-'",
+		return refuse(r, "its name is not 1 to %d small letters, digits and '-'",
 		        CONFIG_BUNDLE_NAME_MAX);
+	if (!json_tree_find(&b->tree, SLICE("serial")))
+		return refuse(r, "it has no serial");
 	if (!json_tree_whole(&b->tree, json_tree_find(&b->tree, SLICE("serial")), &serial) ||
 	        serial < 1)
-		return refuse(r, "its serial is missing, or no whole number from 1 on");
+		return refuse(r, "its serial is not a whole number from 1 on");
 	b->serial = (uint64_t)serial;
 	if (expires && (!json_tree_whole(&b->tree, expires, &b->expires_s) || b->expires_s < 1))
 		return refuse(r, "expires is not a time in seconds since 1970");
@@ -111,8 +114,10 @@ static bool add_file(struct reading *r, struct slice name, const struct json_val
 		        "ends with .yaml (a policy) or .jwks (a key set)",
 		        show(name, shown), CONFIG_BUNDLE_FILE_MAX);
 	f->name = name;
-	if (!json_tree_string_of(&b->tree, value, &f->text) || memchr(f->text.p, 0, f->text.n))
+	if (!json_tree_string_of(&b->tree, value, &f->text))
 		return refuse(r, "file %s is not a string", show(name, shown));
+	if (memchr(f->text.p, 0, f->text.n))
+		return refuse(r, "file %s has a NUL", show(name, shown));
 	b->file_count++;
 	return true;
 }

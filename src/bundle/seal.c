@@ -106,8 +106,8 @@ enum signed_bundle_fault signed_bundle_open(struct slice file, const struct sign
 		return fault;
 	if (!is_signed(file, keys, key_count))
 		return refuse(SIGNED_BUNDLE_SIGNATURE,
-		        "no key that is known has signed what it is now: it was changed on its "
-		        "way, or signed with another key",
+		        "no known key verifies its signature: it was signed with another key, or "
+		        "changed after it was signed",
 		        why);
 	return take(file, out, why);
 }

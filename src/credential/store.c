@@ -246,6 +246,7 @@ void store_ask(struct credential_store *store, uint32_t credential, bool renew)
 	if (slot->asked)
 		return;
 	slot->asked = true;
+	slot->asked_epoch = slot->epoch;
 	slot->renewing = renew;
 	if (store->ask(store->context, credential, renew) < 0)
 		store_refuse(store, slot, "The keeper of credentials cannot be asked.");
@@ -339,6 +340,7 @@ void credential_store_answer(struct credential_store *store, uint32_t credential
 	drop_value(slot);
 	slot->asked = slot->renewing = false;
 	slot->value = made;
+	made->epoch = slot->asked_epoch;
 	slot->retry_ms = 0;
 	slot->expires_ms = ttl_ms > 0 ? clock_boot_ms() + ttl_ms : 0;
 	slot->renew_ms = renew_ms > 0 ? clock_boot_ms() + renew_ms : 0;
@@ -374,6 +376,7 @@ void credential_store_ask_again(struct credential_store *store)
 		slot->stale = 0;
 		if (!slot->asked)
 			continue;
+		slot->asked_epoch = slot->epoch;
 		if (store->ask(store->context, i, slot->renewing) < 0)
 			store_refuse(store, slot, "The keeper of credentials cannot be asked.");
 		else

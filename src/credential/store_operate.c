@@ -48,6 +48,7 @@ void credential_store_rotate(struct credential_store *store, uint32_t credential
 		return;
 	slot = &store->slots[credential];
 	had = slot->value != NULL;
+	slot->epoch++;
 	slot->retry_ms = 0;
 	secret_free(&slot->jar);
 	store_forget(slot);
@@ -63,6 +64,7 @@ void credential_store_revoke(struct credential_store *store, uint32_t credential
 	if (credential >= store->count)
 		return;
 	slot = &store->slots[credential];
+	slot->epoch++;
 	slot->stale += slot->asked;
 	slot->renewing = false;
 	secret_free(&slot->jar);
@@ -105,6 +107,7 @@ static int seal_here(
 		rc = made ? 0 : -ENOMEM;
 	}
 	if (rc == 0) {
+		made->epoch = slot->value->epoch;
 		credential_value_release(slot->value);
 		slot->value = made;
 	}
@@ -129,14 +132,16 @@ static int seal_in_slot(struct slot *slot, const struct jar_token *token)
 	return 0;
 }
 
-int credential_store_seal(
-        struct credential_store *store, uint32_t credential, const struct jar_token *token)
+int credential_store_seal(struct credential_store *store, uint32_t credential,
+        const struct credential_value *used, const struct jar_token *token)
 {
 	struct policy_credential spec;
 	int rc = 0;
 
 	if (credential >= store->count)
 		return -EINVAL;
+	if (used->epoch != store->slots[credential].epoch)
+		return -ESTALE;
 	policy_credential(store->policy, credential, &spec);
 	if (spec.inject == POLICY_INJECT_DOCKER_REGISTRY)
 		return seal_in_slot(&store->slots[credential], token);

@@ -19,6 +19,8 @@ struct slot {
 	bool asked;                     /* the keeper owes an answer */
 	bool renewing;        /* the answer owed is the next value; this one is used meanwhile */
 	int64_t answer_by_ms; /* the answer is due by this time */
+	uint32_t epoch;       /* how often the credential was rotated or revoked */
+	uint32_t asked_epoch; /* its value when the answer owed was asked for */
 	bool passing;   /* the answer owed is only for the callers that wait now, and is not kept */
 	unsigned stale; /* further answers that the keeper owes, to questions from before a
 	                   revocation */

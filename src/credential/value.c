@@ -82,6 +82,7 @@ struct credential_value *value_with_jar(const struct credential_value *value, st
 	if (!made)
 		return NULL;
 	made->credential = value->credential;
+	made->epoch = value->epoch;
 	made->references = 1;
 	if (secret_copy(&made->rendered, value->rendered.p, value->rendered.n) == 0 &&
 	        (!jar.n || secret_copy(&made->jar, jar.p, jar.n) == 0))

@@ -8,6 +8,7 @@
  */
 #include "dlp/decode.h"
 
+#include <endian.h>
 #include <string.h>
 
 #include "vethguard/base/slice.h"
@@ -74,7 +75,7 @@ static size_t line_end(const uint8_t *text, size_t n, size_t at)
 	return p[1] == 'n' ? 2 : 0;
 }
 
-/* The end of the run that begins at text[at], with the lines that continue it. */
+/* The end of the run that goes to text[at] at least, with the lines that continue it. */
 static size_t run_end(const uint8_t *text, size_t n, size_t at)
 {
 	size_t end = at, gap;
@@ -104,35 +105,40 @@ static size_t next_place(const uint8_t *text, size_t n, size_t at)
 	return n;
 }
 
-/* The same with vectors: goes to where a run is, and back to its beginning, but not before at. */
-static size_t next_place_by_vectors(const uint8_t *text, size_t n, size_t at)
+/* The same with vectors: goes to where a run is, and back to its beginning, but not before at.
+ * *end: up to where its characters were looked at. */
+static size_t next_place_by_vectors(const uint8_t *text, size_t n, size_t at, size_t *end)
 {
 	size_t from = at;
 
 	while (vector_find_run(&alphabet, text, n, &at)) {
-		size_t start = at, end = at;
+		size_t start = at;
 
+		*end = at + VECTOR_RUN;
 		while (start > from && is_digit(text[start - 1]))
 			start--;
-		while (end < n && is_digit(text[end]))
-			end++;
-		if (end - start >= DECODE_RUN_MIN)
+		while (*end < n && is_digit(text[*end]))
+			++*end;
+		if (*end - start >= DECODE_RUN_MIN)
 			return start;
-		from = at = end;
+		from = at = *end;
 	}
 	while (at > from && is_digit(text[at - 1]))
 		at--;
-	return next_place(text, n, at);
+	return *end = next_place(text, n, at);
 }
 
 bool decode_next_run(const uint8_t *text, size_t n, size_t at, struct decode_run *out)
 {
+	size_t end;
+
 	prepare();
-	at = by_vectors ? next_place_by_vectors(text, n, at) : next_place(text, n, at);
+	at = by_vectors ? next_place_by_vectors(text, n, at, &end)
+	                : (end = next_place(text, n, at));
 	if (at >= n)
 		return false;
 	out->at = at;
-	out->n = run_end(text, n, at) - at;
+	out->n = run_end(text, n, end) - at;
 	return true;
 }
 
@@ -193,7 +199,34 @@ size_t decode_base64(const uint8_t *text, size_t n, uint8_t *out)
 			out[length++] = (uint8_t)(bits >> (6 * count - 8 * (count - 1)));
 		count %= 4;
 	}
-	return length;
+	if (count) /* what is left of one, two or three characters: six, four or two bits */
+		out[length] = (uint8_t)(bits << (2 + 2 * (count - 1)));
+	return 8 * length + (count ? 8 - 2 * count : 0);
+}
+
+static uint64_t load(const uint8_t *p)
+{
+	uint64_t word;
+
+	memcpy(&word, p, sizeof(word));
+	return be64toh(word);
+}
+
+size_t decode_base64_next(uint8_t *decoded, size_t bits)
+{
+	size_t n = (bits + 7) / 8, at = 0;
+
+	if (bits < 6)
+		return 0;
+	for (; n - at > sizeof(uint64_t); at += sizeof(uint64_t)) {
+		uint64_t word = load(decoded + at) << 6 | decoded[at + sizeof(word)] >> 2;
+
+		word = htobe64(word);
+		memcpy(decoded + at, &word, sizeof(word));
+	}
+	for (; at < n; at++)
+		decoded[at] = (uint8_t)(decoded[at] << 6 | (at + 1 < n ? decoded[at + 1] >> 2 : 0));
+	return bits - 6;
 }
 
 size_t decode_hex(const uint8_t *text, size_t n, uint8_t *out)
@@ -227,13 +260,26 @@ static size_t decode_pairs(const uint8_t *text, size_t n, uint8_t *out)
 }
 
 #define PAIRS_N (3 * PAIRS_MIN - 1) /* bytes of the fewest pairs */
-#define PROBE_N 9                   /* bytes in which one sign stands three times */
+#define PROBE_N 10                  /* bytes in which one sign stands three times, and one more */
 #define PROBE_STEP (PAIRS_N - PROBE_N)
 
-/* True if signs stand in these PROBE_N bytes as they do between pairs. */
+static uint32_t load32(const uint8_t *p)
+{
+	uint32_t word;
+
+	memcpy(&word, p, sizeof(word));
+	return le32toh(word);
+}
+
+/* True if signs stand in these PROBE_N bytes as they do between pairs: one of the first three bytes
+ * is no digit, and stands three and six bytes later, too. */
 static bool may_be_pairs(const uint8_t *p)
 {
-	for (size_t i = 0; i < 3; i++)
+	uint32_t first = load32(p), differ = (first ^ load32(p + 3)) | (first ^ load32(p + 6));
+	uint32_t same =
+	        (differ - 0x010101) & ~differ & 0x808080; /* a byte of the first three is 0 */
+
+	for (size_t i = 0; same && i < 3; i++)
 		if (nibbles[p[i]] > 15 && p[i] == p[i + 3] && p[i] == p[i + 6])
 			return true;
 	return false;
@@ -247,11 +293,12 @@ static size_t next_pairs(const uint8_t *text, size_t n, size_t at)
 	return at;
 }
 
-size_t decode_hex_pairs(const uint8_t *text, size_t n, uint8_t *out)
+size_t decode_next_pairs(const uint8_t *text, size_t n, size_t *from, uint8_t *out)
 {
-	size_t leap = 0;
+	size_t leap = *from;
 
-	for (size_t at = 0; at + 3 * PAIRS_MIN <= n + 1; at++) {
+	prepare();
+	for (size_t at = *from; at + 3 * PAIRS_MIN <= n + 1; at++) {
 		if (at == leap) {
 			at = next_pairs(text, n, at);
 			leap = at + PROBE_STEP;
@@ -262,6 +309,7 @@ size_t decode_hex_pairs(const uint8_t *text, size_t n, uint8_t *out)
 		        is_pair(text + at) && is_pair(text + at + 3)) {
 			size_t length = decode_pairs(text + at, n - at, out);
 
+			*from = at + 3 * length;
 			if (length)
 				return length;
 		}

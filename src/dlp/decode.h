@@ -18,15 +18,27 @@ struct decode_run {
 
 /* Finds the next run of characters of base64 from *at on, which may go over lines. */
 bool decode_next_run(const uint8_t *text, size_t n, size_t at, struct decode_run *out);
-/* True if the text has no escape and no head of compressed data. False: it may have one. */
-bool decode_is_plain(const uint8_t *text, size_t n);
+/* Which kinds of places a text may have. A kind whose bit is not set is in no place of it. */
+enum decode_kind {
+	DECODE_PERCENT = 1,
+	DECODE_ESCAPE = 2,
+	DECODE_INVISIBLE = 4,
+	DECODE_GZIP = 8, /* the first two bytes of such data */
+	DECODE_ZLIB = 16,
+	DECODE_ALL_KINDS = 31
+};
+unsigned decode_kinds(const uint8_t *text, size_t n);
 /* Finds the next DECODE_HEX_MIN hex digits or more in a row. */
 bool decode_next_hex(const uint8_t *text, size_t n, size_t at, struct decode_run *out);
-/* Decodes base64 of either alphabet; passes over all other bytes. */
+/* Decodes base64 of either alphabet; passes over all other bytes. Returns the number of bits, six
+ * for each character; those of the last byte that are beyond them are 0. */
 size_t decode_base64(const uint8_t *text, size_t n, uint8_t *out);
+/* Takes the first character off what was decoded: moves the bits by six. Returns their number. */
+size_t decode_base64_next(uint8_t *decoded, size_t bits);
 size_t decode_hex(const uint8_t *text, size_t n, uint8_t *out);
-/* The first pairs of hex digits with one and the same sign between them. 0: there are none. */
-size_t decode_hex_pairs(const uint8_t *text, size_t n, uint8_t *out);
+/* Decodes the next pairs of hex digits, from *from on, with one and the same sign between them.
+ * Sets *from behind them. 0: there are none. */
+size_t decode_next_pairs(const uint8_t *text, size_t n, size_t *from, uint8_t *out);
 /* Where the next escape of each kind begins, from at on; n: there is none. */
 size_t decode_find_percent(const uint8_t *text, size_t n, size_t at);
 size_t decode_find_escape(const uint8_t *text, size_t n, size_t at);

@@ -31,23 +31,6 @@ static void prepare_special(void)
 	add_pairs(6, 0x78, "\x01\x5e\x9c\xda", 4);
 }
 
-bool decode_is_plain(const uint8_t *text, size_t n)
-{
-	size_t at = 0;
-
-	if (n < DECODE_RUN_MIN || !vector_works())
-		return false;
-	if (!special.low[1][0])
-		prepare_special();
-	if (vector_find(&special, text, n, &at))
-		return false;
-	for (; at < n; at++)
-		if (text[at] == '%' || text[at] == '\\' || text[at] >= 0x80 || text[at] == 0x1f ||
-		        text[at] == 0x78)
-			return false;
-	return true;
-}
-
 /* --- percent-encoding --- */
 
 static bool is_hex(uint8_t c)
@@ -256,4 +239,44 @@ size_t decode_invisible(const uint8_t *text, size_t n, uint8_t *out)
 			at += invisible_at(text + at, n - at);
 	}
 	return length;
+}
+
+/* --- all kinds at once --- */
+
+/* Returns the kind of the place at text[at], or 0: two bytes that vectors took for one. */
+static unsigned kind_at(const uint8_t *text, size_t n, size_t at)
+{
+	const uint8_t *p = text + at;
+	size_t left = n - at, used;
+
+	if (left < 2)
+		return 0;
+	if (*p == '%')
+		return left > 2 && is_hex(p[1]) && is_hex(p[2]) ? DECODE_PERCENT : 0;
+	if (*p == '\\')
+		return (read_escape(p + 1, left - 1, &used) >= 0 ? DECODE_ESCAPE : 0u) |
+		       (invisible_at(p, left) ? DECODE_INVISIBLE : 0u);
+	if (*p == 0x1f)
+		return p[1] == 0x8b ? DECODE_GZIP : 0;
+	if (*p == 0x78)
+		return p[1] == 0x01 || p[1] == 0x5e || p[1] == 0x9c || p[1] == 0xda ? DECODE_ZLIB
+		                                                                    : 0;
+	return *p >= 0x80 && invisible_at(p, left) ? DECODE_INVISIBLE : 0;
+}
+
+/* Vectors go from one place to the next. Without them each kind may be there. */
+unsigned decode_kinds(const uint8_t *text, size_t n)
+{
+	unsigned kinds = 0;
+	size_t at = 0;
+
+	if (n < DECODE_RUN_MIN || !vector_works())
+		return DECODE_ALL_KINDS;
+	if (!special.low[1][0])
+		prepare_special();
+	while (kinds != DECODE_ALL_KINDS && vector_find(&special, text, n, &at))
+		kinds |= kind_at(text, n, at++);
+	for (; kinds != DECODE_ALL_KINDS && at < n; at++)
+		kinds |= kind_at(text, n, at);
+	return kinds;
 }

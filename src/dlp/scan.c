@@ -2,9 +2,10 @@
 /*
  * Theory of operation: a text is searched in windows that overlap. A window is matched as it is;
  * then each run of it that looks encoded, and the whole window where it has escapes, is decoded
- * into the room of the next depth and searched there in the same way. Base64 is decoded from each
- * of four beginnings, because what stands before it may belong to the run. Compressed data is
- * inflated from where its head stands, and searched as it comes.
+ * into the room of the next depth and searched there in the same way. Base64 is searched from each
+ * of four beginnings, because what stands before it may belong to the run. It is decoded once; the
+ * other beginnings are the same bits, moved. Compressed data is inflated from where its head
+ * stands, and searched as it comes.
  *
  * What all this may cost is bounded: a depth, and for each piece of text an amount of decoded
  * bytes (BUDGET). What lies beyond is not searched.
@@ -38,6 +39,9 @@ struct dlp_scanner {
 	uint64_t budget;
 	size_t inflated_n, inflated_max;
 	enum dlp_coding codings[DLP_DEPTH];
+	z_stream inflaters[DLP_DEPTH]; /* made when first needed, and used again: making one costs
+	                                  more than most heads that chance has made */
+	bool has_inflater[DLP_DEPTH];
 };
 
 struct dlp_scanner *dlp_scanner_new(void)
@@ -47,6 +51,9 @@ struct dlp_scanner *dlp_scanner_new(void)
 
 void dlp_scanner_free(struct dlp_scanner *scanner)
 {
+	for (size_t i = 0; scanner && i < DLP_DEPTH; i++)
+		if (scanner->has_inflater[i])
+			inflateEnd(&scanner->inflaters[i]);
 	free(scanner);
 }
 
@@ -96,14 +103,16 @@ static bool scan_run(
 {
 	const uint8_t *p = text + run->at;
 	uint8_t *room = s->room[depth];
+	size_t bits;
 	bool all;
 
-	if (scan_hex(s, p, run->n, depth, &all) ||
-	        scan_decoded(s, DLP_HEX, room, decode_hex_pairs(p, run->n, room), depth))
+	if (scan_hex(s, p, run->n, depth, &all))
 		return true;
-	for (size_t from = 0; !all && from < 4; from++)
-		if (scan_decoded(s, DLP_BASE64, room, decode_base64(p + from, run->n - from, room),
-		            depth))
+	if (all)
+		return false;
+	bits = decode_base64(p, run->n, room);
+	for (size_t from = 0; from < 4; from++, bits = decode_base64_next(room, bits))
+		if (scan_decoded(s, DLP_BASE64, room, bits / 8, depth))
 			return true;
 	return false;
 }
@@ -115,13 +124,14 @@ struct escapes {
 	size_t (*find)(const uint8_t *text, size_t n, size_t at);
 	size_t (*decode)(const uint8_t *text, size_t n, uint8_t *out);
 	uint8_t sign; /* without it there is nothing more to decode; 0: not asked */
+	enum decode_kind kind;
 };
 
 static const struct escapes all_escapes[] = {
-        {DLP_PERCENT, decode_find_percent, decode_percent, 0},
-        {DLP_PERCENT, decode_find_percent, decode_form, '+'},
-        {DLP_ESCAPES, decode_find_escape, decode_escapes, 0},
-        {DLP_INVISIBLE, decode_find_invisible, decode_invisible, 0},
+        {DLP_PERCENT, decode_find_percent, decode_percent, 0, DECODE_PERCENT},
+        {DLP_PERCENT, decode_find_percent, decode_form, '+', DECODE_PERCENT},
+        {DLP_ESCAPES, decode_find_escape, decode_escapes, 0, DECODE_ESCAPE},
+        {DLP_INVISIBLE, decode_find_invisible, decode_invisible, 0, DECODE_INVISIBLE},
 };
 
 static bool scan_cluster(struct dlp_scanner *s, const struct escapes *e, const uint8_t *text,
@@ -168,9 +178,21 @@ static bool scan_escapes(struct dlp_scanner *s, const struct escapes *e, const u
 	return false;
 }
 
-/* plain: the text has no escapes. */
+/* Pairs of hex digits may have any sign between them, also one that no run has. */
+static bool scan_pairs(struct dlp_scanner *s, const uint8_t *text, size_t n, unsigned depth)
+{
+	uint8_t *room = s->room[depth];
+	size_t at = 0, length;
+
+	while ((length = decode_next_pairs(text, n, &at, room)))
+		if (scan_decoded(s, DLP_HEX, room, length, depth))
+			return true;
+	return false;
+}
+
+/* kinds: of enum decode_kind, that the text may have. */
 static bool scan_window(
-        struct dlp_scanner *s, const uint8_t *text, size_t n, unsigned depth, bool plain)
+        struct dlp_scanner *s, const uint8_t *text, size_t n, unsigned depth, unsigned kinds)
 {
 	uint32_t format = match_find(s->question, text, n);
 	struct decode_run run;
@@ -179,13 +201,13 @@ static bool scan_window(
 		return found(s, format, depth);
 	if (depth == DLP_DEPTH)
 		return false;
-	for (size_t i = 0; !plain && i < sizeof(all_escapes) / sizeof(*all_escapes); i++)
-		if (scan_escapes(s, &all_escapes[i], text, n, depth))
+	for (size_t i = 0; kinds && i < sizeof(all_escapes) / sizeof(*all_escapes); i++)
+		if (kinds & all_escapes[i].kind && scan_escapes(s, &all_escapes[i], text, n, depth))
 			return true;
 	for (size_t at = 0; decode_next_run(text, n, at, &run); at = run.at + run.n)
 		if (scan_run(s, text, &run, depth))
 			return true;
-	return false;
+	return scan_pairs(s, text, n, depth);
 }
 
 /* --- compressed data --- */
@@ -205,25 +227,38 @@ static bool scan_inflated(struct dlp_scanner *s, size_t n, unsigned depth, size_
 	return false;
 }
 
+/* Returns the depth's inflater at its beginning, or NULL if there is no memory. */
+static z_stream *inflater(struct dlp_scanner *s, unsigned depth)
+{
+	z_stream *z = &s->inflaters[depth];
+
+	if (s->has_inflater[depth])
+		return inflateReset(z) == Z_OK ? z : NULL;
+	/* 15 + 32: gzip or zlib, as the head says */
+	s->has_inflater[depth] = inflateInit2(z, 15 + 32) == Z_OK;
+	return s->has_inflater[depth] ? z : NULL;
+}
+
 /* Inflates from text on, as far as it is compressed data. */
 static bool scan_compressed(struct dlp_scanner *s, const uint8_t *text, size_t n, unsigned depth)
 {
-	z_stream z = {.next_in = (uint8_t *)(uintptr_t)text, .avail_in = (unsigned)n};
+	z_stream *z = inflater(s, depth);
 	bool is_found = false;
 	size_t kept = 0;
 	int rc = Z_OK;
 
-	if (inflateInit2(&z, 15 + 32) != Z_OK) /* gzip or zlib, as the head says */
+	if (!z)
 		return false;
+	z->next_in = (uint8_t *)(uintptr_t)text;
+	z->avail_in = (unsigned)n;
 	while (rc == Z_OK && !is_found && s->inflated_n < s->inflated_max) {
-		z.next_out = s->inflated[depth] + kept;
-		z.avail_out = INFLATE_PIECE;
-		rc = inflate(&z, Z_NO_FLUSH);
-		if (z.avail_out == INFLATE_PIECE && rc == Z_OK)
+		z->next_out = s->inflated[depth] + kept;
+		z->avail_out = INFLATE_PIECE;
+		rc = inflate(z, Z_NO_FLUSH);
+		if (z->avail_out == INFLATE_PIECE && rc == Z_OK)
 			break;
-		is_found = scan_inflated(s, INFLATE_PIECE - z.avail_out, depth, &kept);
+		is_found = scan_inflated(s, INFLATE_PIECE - z->avail_out, depth, &kept);
 	}
-	inflateEnd(&z);
 	return is_found;
 }
 
@@ -262,22 +297,22 @@ static bool scan_heads(
 
 static bool scan_at(struct dlp_scanner *s, const uint8_t *text, size_t n, unsigned depth)
 {
-	bool plain = true;
+	unsigned kinds = 0;
 	size_t at = 0;
 
 	for (;;) {
 		size_t piece = n - at < WINDOW ? n - at : WINDOW;
-		bool is_plain = decode_is_plain(text + at, piece);
+		unsigned of_piece = depth < DLP_DEPTH ? decode_kinds(text + at, piece) : 0;
 
-		if (scan_window(s, text + at, piece, depth, is_plain))
+		if (scan_window(s, text + at, piece, depth, of_piece))
 			return true;
-		plain &= is_plain;
+		kinds |= of_piece;
 		if (at + piece == n)
 			break;
 		at += WINDOW - DLP_OVERLAP;
 	}
-	return !plain && depth < DLP_DEPTH &&
-	       (scan_heads(s, text, n, depth, 0x1f) || scan_heads(s, text, n, depth, 0x78));
+	return (kinds & DECODE_GZIP && scan_heads(s, text, n, depth, 0x1f)) ||
+	       (kinds & DECODE_ZLIB && scan_heads(s, text, n, depth, 0x78));
 }
 
 bool dlp_scan(struct dlp_scanner *s, const struct dlp_question *question, struct slice text,

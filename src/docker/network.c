@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "docker/docker.h"
+#include "vethguard/base/fd.h"
 
 #define FILE_MODE 0600
 #define PART ".part"              /* beside its place */
@@ -109,18 +110,11 @@ static int path_of(const char *state, const char *id, const char *end, char out[
 
 static int write_file(const char *path, const char *text)
 {
-	size_t left = strlen(text);
 	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, FILE_MODE);
 	int rc = fd < 0 ? -errno : 0;
 
-	while (!rc && left > 0) {
-		ssize_t n = write(fd, text, left);
-
-		if (n < 0 && errno != EINTR)
-			rc = -errno;
-		text += n > 0 ? n : 0;
-		left -= n > 0 ? (size_t)n : 0;
-	}
+	if (!rc)
+		rc = fd_write_all(fd, slice_from_string(text));
 	if (!rc && fsync(fd) < 0)
 		rc = -errno;
 	if (fd >= 0 && close(fd) < 0 && !rc)

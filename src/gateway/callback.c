@@ -43,16 +43,16 @@ static const char *read_claims(struct visitor *c, const struct signed_claims *cl
 
 	if (!json_tree_string(tree, SLICE("sub"), &subject) ||
 	        !slice_equals(subject, SLICE(CALLBACK_LANGSMITH_SUBJECT)))
-		return "its sub is not that of a callback";
+		return "its claim sub is not \"" CALLBACK_LANGSMITH_SUBJECT "\"";
 	if (!json_tree_string(tree, SLICE(CALLBACK_LANGSMITH_HASH), &hash) ||
 	        hash.n != 2 * sizeof(c->signed_hash))
-		return "it has no hash of the body";
+		return "it has no claim " CALLBACK_LANGSMITH_HASH " of 64 hex digits";
 	for (size_t i = 0; i < sizeof(c->signed_hash); i++) {
 		const int high = slice_hex_digit(hash.p[2 * i]);
 		const int low = slice_hex_digit(hash.p[2 * i + 1]);
 
 		if (high < 0 || low < 0)
-			return "its hash of the body is not hexadecimal";
+			return "its claim " CALLBACK_LANGSMITH_HASH " is not hexadecimal";
 		c->signed_hash[i] = (uint8_t)(high << 4 | low);
 	}
 	c->signed_until_ms = claims->expires_s * 1000;
@@ -158,6 +158,7 @@ static bool make_room(struct visitor *c, size_t n)
 	struct gateway *g = c->gateway;
 	struct buf whole;
 
+	visitor_forget_body(c); /* of an earlier question on this connection */
 	if (n > GATEWAY_CALLBACK_BYTES - g->callback_bytes)
 		return false;
 	buf_init_secret(&whole, n + GATEWAY_PLAIN_MAX + 2 * GATEWAY_FIRST);
@@ -206,6 +207,25 @@ static const char *check_body(struct visitor *c, struct slice body)
 	               : "the signature was used before";
 }
 
+/* Leaves in c->in only what follows the body, in a buffer of the usual size. c->body_n stays: the
+ * request, which is about as long as the body, waits for the worker. Returns false without memory.
+ */
+static bool drop_body(struct visitor *c)
+{
+	struct buf rest;
+
+	visitor_init_in(&rest);
+	buf_consume(&c->in, c->body_n);
+	if (c->in.len && (!buf_reserve(&rest, 2 * GATEWAY_FIRST) ||
+	                         buf_append_slice(&rest, buf_slice(&c->in)) != 0)) {
+		buf_fini(&rest);
+		return false;
+	}
+	buf_fini(&c->in);
+	c->in = rest;
+	return true;
+}
+
 static void take_body(struct visitor *c)
 {
 	const struct slice body = slice_of(buf_bytes(&c->in), c->body_n);
@@ -225,8 +245,10 @@ static void take_body(struct visitor *c)
 		return;
 	}
 	c->form = tells_body ? MESSAGE_FORM_CALLBACK : MESSAGE_FORM_CALLBACK_HEAD;
-	buf_consume(&c->in, c->body_n);
-	visitor_forget_body(c);
+	if (!drop_body(c)) {
+		visitor_close(c);
+		return;
+	}
 	visitor_prove(c, c->session);
 }
 
@@ -247,7 +269,7 @@ static void begin_langsmith(struct visitor *c, const struct proxy_head *head,
 	struct gateway *g = c->gateway;
 
 	if (head->length > CALLBACK_BODY_MAX) {
-		visitor_answer(c, ANSWER_MALFORMED, 413, "the callback has more than 2 MiB");
+		visitor_answer(c, ANSWER_MALFORMED, 413, "the callback's body has more than 2 MiB");
 	} else if (!address_may_check(g, c->address)) {
 		visitor_answer(c, ANSWER_AWAY, 0, "");
 	} else if (!is_signed(c, q->signature)) {

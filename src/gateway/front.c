@@ -21,7 +21,7 @@ int front_open(struct gateway *g, struct front *f, int fd, bool tls,
 {
 	int rc = 0;
 
-	*f = (struct front){.gateway = g, .fd = fd};
+	*f = (struct front){.gateway = g, .fd = fd, .readable = true};
 	buf_init(&f->unsent, UNSENT_MAX);
 	if (tls)
 		f->tls = tls_accept_new(g->tls, SLICE(alpn), &g->tx);
@@ -67,6 +67,11 @@ bool front_certificate(const struct front *f, uint8_t hash[TLS_CERTIFICATE_HASH_
 		f = f->connection;
 	return f->tls && f->gateway->start.client_certificates &&
 	       tls_client_certificate_hash(f->tls, hash);
+}
+
+bool front_may_leave(const struct front *f)
+{
+	return !f->stream && f->fd >= 0 && !f->broken && !f->ended && !f->over && !f->unsent.len;
 }
 
 static bool fail(struct front *f)
@@ -159,18 +164,38 @@ void front_end(struct front *f)
 		shutdown(f->fd, SHUT_WR);
 }
 
+void front_note(struct front *f, unsigned events)
+{
+	if (events & LOOP_CLOSED)
+		f->hung_up = true;
+	if (events & (LOOP_READ | LOOP_CLOSED))
+		f->readable = true;
+}
+
+void front_look_again(struct front *f)
+{
+	f->readable = true;
+}
+
+/* A read that gets less than it asked for has emptied the socket: the loop reports what comes
+ * later. It reports an end only once, so after that each read asks the kernel. A reset that came
+ * before the bytes were read is not reported as an end: relay.c looks for it (WAIT_DOUBT). */
 static enum front_status receive(struct front *f, uint8_t *p, size_t most, size_t *n)
 {
 	ssize_t got;
 
 	*n = 0;
+	if (!f->readable)
+		return FRONT_AGAIN;
 	do
 		got = recv(f->fd, p, most, 0);
 	while (got < 0 && errno == EINTR);
-	if (got > 0)
-		*n = (size_t)got;
-	else if (got < 0)
-		return errno == EAGAIN || errno == EWOULDBLOCK ? FRONT_AGAIN : FRONT_ERROR;
+	if (got < 0 && errno != EAGAIN && errno != EWOULDBLOCK)
+		return FRONT_ERROR;
+	f->readable = f->hung_up || (got > 0 && (size_t)got == most);
+	if (got < 0)
+		return FRONT_AGAIN;
+	*n = (size_t)got;
 	return got ? FRONT_OK : FRONT_EOF;
 }
 

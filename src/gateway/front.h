@@ -23,6 +23,8 @@ struct front {
 	enum front_status over; /* the status after the bytes that were read last; FRONT_OK: more
 	                           may follow */
 	bool broken, ended;
+	bool readable; /* the socket may hold bytes; false after a read that emptied it */
+	bool hung_up;  /* the client has ended its sending, or reset: reads go on to the end */
 };
 
 /* Takes fd. on_ready as in loop_io_open(). Returns 0, or -errno with fd closed. */
@@ -31,6 +33,10 @@ int front_open(struct gateway *g, struct front *f, int fd, bool tls,
 /* Begins the side of a stream of `connection`, which outlives it. */
 void front_open_stream(struct gateway *g, struct front *f, const struct front *connection,
         struct http2_stream *stream);
+/* Call with the events that the loop reports for the connection, before anything is read. */
+void front_note(struct front *f, unsigned events);
+/* Makes the next read ask the kernel, whatever the loop has reported. */
+void front_look_again(struct front *f);
 /* Gets the next plain bytes, from at most `most` received bytes. They are borrowed until the next
  * call for any connection. FRONT_AGAIN: nothing at the moment. */
 enum front_status front_read(struct front *f, size_t most, struct slice *out);
@@ -47,6 +53,9 @@ static inline bool front_is_clear(const struct front *f)
 {
 	return f->unsent.len == 0;
 }
+/* True if the connection can be given to another process: it is a TCP connection without a fault,
+ * and nothing waits to be sent. */
+bool front_may_leave(const struct front *f);
 /* Ends the sending direction. */
 void front_end(struct front *f);
 void front_close(struct front *f);

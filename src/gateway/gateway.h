@@ -5,14 +5,15 @@
  * operator's TLS key: only the hash of each session's token, public keys of those who may sign
  * tokens, and no policy, CA or credential.
  *
- * A connection that has proved its session is relayed to the session's worker, over a socket pair
- * that the supervisor makes. main.c confines the program and takes the supervisor's messages;
- * receiver.c accepts; address.c and pace.c bound what one address, and all strangers, may do;
- * visitor.c and proof.c hold a connection until it is relayed; signed.c, signers.c and tokens.c are
- * about tokens that others sign; balancer.c reads the header of a load balancer, and hello.c serves
- * transparent TLS; callback.c and replay.c are about questions of other proxies; answer.c writes
- * answers to clients; sessions.c keeps the sessions; front.c and relay.c move bytes; http2.c and
- * its parts make a visitor of each stream of a connection in HTTP/2.
+ * A connection that has proved its session goes to the session's worker: with its descriptor, or
+ * relayed over a socket pair that the supervisor makes. main.c confines the program and takes the
+ * supervisor's messages; receiver.c accepts; address.c and pace.c bound what one address, and all
+ * strangers, may do; visitor.c and proof.c hold a connection until it is relayed; signed.c,
+ * signers.c and tokens.c are about tokens that others sign; balancer.c reads the header of a load
+ * balancer, and hello.c serves transparent TLS; callback.c and replay.c are about questions of
+ * other proxies; answer.c writes answers to clients; sessions.c keeps the sessions; enter.c leads
+ * connections to workers; front.c and relay.c move bytes; http2.c and its parts make a visitor of
+ * each stream of a connection in HTTP/2.
  */
 #ifndef VETHGUARD_SRC_GATEWAY_GATEWAY_H
 #define VETHGUARD_SRC_GATEWAY_GATEWAY_H
@@ -36,7 +37,8 @@
 #define GATEWAY_ENTERS_PER_S 2000   /* bound on connections passed to workers, of all sessions */
 #define GATEWAY_WRONG_SIGNATURES_PER_S 1000 /* bound for all addresses; one costs some 100 us */
 #define GATEWAY_ASKS_PER_S 500              /* bound on questions about signed tokens */
-#define GATEWAY_CALLBACK_BYTES (16u << 20)  /* of bodies of callbacks that are being received */
+#define GATEWAY_CALLBACK_BYTES \
+	(16u << 20) /* of bodies of callbacks that their workers do not have yet */
 #define GATEWAY_USED_SIGNATURES_MAX                                                           \
 	65536                         /* of callbacks, which are remembered until they expire \
 	                               */
@@ -53,6 +55,7 @@ enum gateway_wait {
 	WAIT_RETRY,  /* before the supervisor is asked again */
 	WAIT_LINGER, /* for the client to take the last bytes */
 	WAIT_IDLE,   /* for a stream on a connection in HTTP/2 */
+	WAIT_DOUBT,  /* RELAY, TURNING: before a look for a reset that the loop did not tell */
 	WAIT_COUNT
 };
 
@@ -68,6 +71,7 @@ struct session {
 	struct list tokens; /* signed ones, the oldest first */
 	size_t token_count;
 	struct rate enters;
+	uint64_t admission;     /* as in struct message_gateway_session */
 	bool by_signed;         /* its clients show signed tokens: it has no hash */
 	bool callback;          /* it is for questions of other proxies only */
 	struct list by_address; /* in gateway.by_address, if the client's address proves it */
@@ -208,7 +212,7 @@ struct gateway {
 	struct signers signers, coming; /* coming: until all are there */
 	struct token *tokens;           /* hash table */
 	struct used_signature *used;    /* hash table, the oldest first */
-	size_t callback_bytes;          /* room for bodies that are being received */
+	size_t callback_bytes;          /* bodies of callbacks that their workers do not have yet */
 	struct address *addresses;
 	struct receiver receivers[CONFIG_GATEWAY_LISTENERS_MAX];
 	size_t receiver_count;
@@ -228,7 +232,9 @@ struct gateway {
 	uint8_t *frames; /* GATEWAY_PLAIN_MAX bytes: frames of HTTP/2 that are read, or sent */
 	struct buf tx;   /* bytes that TLS has written, until they are sent */
 	bool held;
-	int status; /* exit status */
+	uint64_t hold_id; /* of the HOLD that waits for HELD; 0: none does */
+	size_t arriving;  /* visitors that were accepted and have no worker yet */
+	int status;       /* exit status */
 };
 
 #endif

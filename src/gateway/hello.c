@@ -63,6 +63,7 @@ static void go_on(struct visitor *c, const struct client_hello *hello)
 	buf_fini(&c->in);
 	c->back.swallow = GREETING_ANSWER + SOCKS5_ANSWER_BYTES;
 	c->form = MESSAGE_FORM_PROXY;
+	c->tunnel = true;
 	visitor_prove(c, s);
 }
 

@@ -151,6 +151,14 @@ static bool submit_settings(struct http2 *h)
 	               h->session, NGHTTP2_FLAG_NONE, 0, GATEWAY_HTTP2_WINDOW_ALL) == 0;
 }
 
+/* Tells the client that no stream is taken beyond those that have begun (RFC 9113 section 6.8). */
+static bool submit_goaway(struct http2 *h)
+{
+	return nghttp2_submit_goaway(h->session, NGHTTP2_FLAG_NONE,
+	               nghttp2_session_get_last_proc_stream_id(h->session), NGHTTP2_NO_ERROR, NULL,
+	               0) == 0;
+}
+
 bool http2_open(struct visitor *c)
 {
 	struct http2 *h = calloc(1, sizeof(*h));
@@ -164,7 +172,8 @@ bool http2_open(struct visitor *c)
 	list_append(&c->gateway->http2, &h->of_gateway);
 	http2_limits_init(&h->limits, clock_monotonic_ms());
 	c->http2 = h;
-	if (http2_open_session(h) != 0 || !submit_settings(h))
+	if (http2_open_session(h) != 0 || !submit_settings(h) ||
+	        (c->gateway->held && !submit_goaway(h)))
 		return false;
 	good = feed(h, buf_bytes(&c->in), c->in.len);
 	buf_fini(&c->in);
@@ -219,6 +228,16 @@ void visitor_http2_on_deadline(struct visitor *c)
 	}
 	nghttp2_session_terminate_session(h->session, NGHTTP2_NO_ERROR);
 	leave(h);
+}
+
+void http2_refuse_all(struct gateway *g)
+{
+	for (struct list *l = g->http2.next; l != &g->http2; l = l->next) {
+		struct http2 *h = container_of(l, struct http2, of_gateway);
+
+		h->broken |= !submit_goaway(h);
+		http2_send_soon(h);
+	}
 }
 
 void http2_close_all(struct gateway *g)

@@ -31,6 +31,7 @@
 #define RETRY_MS 100
 #define LINGER_MS 2000
 #define IDLE_MS 60000
+#define DOUBT_MS 1000
 #define TX_MAX (512u << 10)
 #define FDS_OF_CERTIFICATE 2
 
@@ -129,14 +130,13 @@ static int on_entered(struct gateway *g, struct ipc_message *m)
 	int fd = -1;
 
 	if (message_gateway_entered_decode(&m->body, &entered) != 0 ||
-	        m->fd_count != (entered.entered ? 1 : 0))
+	        m->fd_count > (entered.entered ? 1 : 0))
 		return -EBADMSG;
-	if (entered.entered) {
+	if (m->fd_count) {
 		fd = m->fds[0];
 		m->fds[0] = -1;
 	}
-	visitor_entered(g, m->head.id, fd);
-	return 0;
+	return visitor_entered(g, m->head.id, entered.entered, fd) ? 0 : -EBADMSG;
 }
 
 static int on_signer(struct gateway *g, struct ipc_message *m)
@@ -170,7 +170,11 @@ static int hold(struct gateway *g, struct ipc_message *m, bool held)
 	if (!reader_done(&m->body) || m->fd_count)
 		return -EBADMSG;
 	g->held = held;
+	g->hold_id = held ? m->head.id : 0;
 	receivers_resume(g);
+	if (held)
+		http2_refuse_all(g);
+	visitors_tell_held(g);
 	return 0;
 }
 
@@ -277,7 +281,8 @@ static void open_parts(struct gateway *g)
 	        [WAIT_ENTER] = ENTER_MS,
 	        [WAIT_RETRY] = RETRY_MS,
 	        [WAIT_LINGER] = LINGER_MS,
-	        [WAIT_IDLE] = IDLE_MS};
+	        [WAIT_IDLE] = IDLE_MS,
+	        [WAIT_DOUBT] = DOUBT_MS};
 
 	g->held = true; /* until it knows the sessions */
 	g->loop = loop_new();

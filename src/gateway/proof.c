@@ -6,11 +6,7 @@
  * The worker gets the same bytes as from a sandbox over a Unix socket: a SOCKS5 greeting without a
  * login, whose answer the client does not see.
  */
-#include <errno.h>
-#include <sys/socket.h>
-
 #include "gateway/visitor.h"
-#include "vethguard/base/clock.h"
 #include "vethguard/base/secret.h"
 #include "vethguard/wire/socks5.h"
 
@@ -30,19 +26,6 @@ bool visitor_take_in(struct visitor *c)
 	return false;
 }
 
-/* Returns the address to which a client of SOCKS5 may send datagrams: the local one of its
- * connection. Returns none for other clients, and behind a load balancer. */
-static struct ip reached(const struct visitor *c)
-{
-	struct sockaddr_storage at = {0};
-	socklen_t n = sizeof(at);
-	uint16_t port;
-
-	if (!c->socks || c->balanced || getsockname(c->front.fd, (struct sockaddr *)&at, &n) < 0)
-		return (struct ip){0};
-	return ip_from_sockaddr((struct sockaddr *)&at, &port);
-}
-
 /* A question never becomes a tunnel: the other proxy sends the request, and what follows an
  * upgrade. */
 void visitor_consume_head(struct visitor *c, const struct proxy_head *head, enum message_form form)
@@ -55,27 +38,6 @@ void visitor_consume_head(struct visitor *c, const struct proxy_head *head, enum
 	           : head->last                                  ? CARRY_LAST
 	                                                         : CARRY_REQUESTS;
 	body_meter_begin(&c->meter, head);
-}
-
-bool visitor_ask(struct visitor *c)
-{
-	struct gateway *g = c->gateway;
-	const struct message_gateway_enter m = {
-	        c->session->id, c->source, c->source_port, reached(c), c->form};
-	const int64_t now_ms = clock_monotonic_ms();
-	uint8_t message[128];
-
-	if (!rate_take(&c->session->enters, now_ms) || !rate_take(&g->enters, now_ms))
-		return false;
-	c->question = ++g->last_question;
-	HASH_ADD(hh, g->entering, question, sizeof(c->question), c);
-	if (!c->hh.tbl || ipc_send(&g->supervisor, message,
-	                          message_gateway_enter_encode(message, sizeof(message),
-	                                  MESSAGE_GATEWAY_ENTER, c->question, &m),
-	                          NULL, 0) != 0)
-		return false;
-	loop_deadline_set(&g->waits[WAIT_ENTER], &c->deadline);
-	return true;
 }
 
 void visitor_belong(struct visitor *c, struct session *s)
@@ -151,6 +113,7 @@ static void go_on(struct visitor *c, struct session *s, size_t used)
 		rc = buf_append(&c->back.unsent, buf_bytes(&c->in) + used, c->in.len - used);
 	buf_fini(&c->in);
 	c->back.swallow = 2; /* the worker's answer to the greeting */
+	c->tunnel = true;
 	if (rc)
 		visitor_close(c);
 	else

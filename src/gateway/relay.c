@@ -120,13 +120,18 @@ static bool pump_in(struct visitor *c, bool *more)
 	struct slice input;
 
 	*more = false;
-	if (!back_flush(b) || (c->carry != CARRY_TUNNEL && !pass_requests(c)))
+	if (!back_flush(b))
+		return false;
+	if (!b->unsent.len)
+		visitor_forget_body(c);
+	if (c->carry != CARRY_TUNNEL && !pass_requests(c))
 		return false;
 	for (unsigned i = 0; !b->unsent.len && !c->front_over && c->state == VISITOR_RELAY; i++) {
 		if (i == TURN_CHUNKS)
 			return *more = true;
 		switch (front_read(&c->front, GATEWAY_CHUNK, &input)) {
 		case FRONT_OK:
+			c->doubtful = true;
 			if (!take(c, input))
 				return false;
 			break;
@@ -164,7 +169,7 @@ static bool pump_out(struct visitor *c, bool *more)
 	*more = false;
 	if (!front_flush(&c->front))
 		return false;
-	for (unsigned i = 0; front_is_clear(&c->front) && !b->over; i++) {
+	for (unsigned i = 0; front_is_clear(&c->front) && !b->over && b->readable; i++) {
 		ssize_t got;
 		size_t skip;
 		bool good;
@@ -174,9 +179,14 @@ static bool pump_out(struct visitor *c, bool *more)
 		got = recv(b->fd, plain, GATEWAY_CHUNK, 0);
 		if (got < 0 && errno == EINTR)
 			continue;
+		if (got < 0 && errno != EAGAIN && errno != EWOULDBLOCK)
+			return false;
+		/* As in front.c: a short read has emptied the socket. */
+		b->readable = b->hung_up || got == GATEWAY_CHUNK;
 		if (got < 0)
-			return errno == EAGAIN || errno == EWOULDBLOCK;
+			return true;
 		b->over = got == 0;
+		c->doubtful = true;
 		if (c->tls_inside && b->swallow && got)
 			visitor_hello_answered(c, plain, (size_t)got);
 		skip = swallow(b, (size_t)got);
@@ -190,12 +200,28 @@ static bool pump_out(struct visitor *c, bool *more)
 	return true;
 }
 
+void visitor_look_again(struct visitor *c)
+{
+	front_look_again(&c->front);
+	c->back.readable = true;
+}
+
+/* A reset that came with the bytes that were read is reported by the loop as bytes, and a read that
+ * gets less than it asked for does not see it. Looks for one after a second of silence. */
+static void doubt(struct visitor *c)
+{
+	if (c->doubtful)
+		loop_deadline_set(&c->gateway->waits[WAIT_DOUBT], &c->deadline);
+	c->doubtful = false;
+}
+
 bool visitor_drain(struct visitor *c)
 {
 	bool more;
 
 	if (!back_flush(&c->back) || !pump_out(c, &more))
 		return false;
+	doubt(c);
 	if (more)
 		loop_task_queue(c->gateway->loop, &c->wake);
 	return true;
@@ -209,6 +235,7 @@ bool visitor_relay(struct visitor *c)
 		return false;
 	if (c->state == VISITOR_TURNING)
 		return true;
+	doubt(c);
 	if (c->back.over) {
 		front_end(&c->front);
 		return false;

@@ -169,6 +169,7 @@ static void go_on(struct visitor *c, const struct request *r)
 		return;
 	}
 	visitor_consume_head(c, &r->head, r->form);
+	c->tunnel = r->head.form == PROXY_FORM_CONNECT && c->carry == CARRY_TUNNEL;
 	if (!rc && c->carry == CARRY_TUNNEL) {
 		rc = buf_append(&c->back.unsent, buf_bytes(&c->in), c->in.len);
 		buf_fini(&c->in);

@@ -62,6 +62,7 @@ int sessions_set(struct gateway *g, const struct message_gateway_session *m)
 	memcpy(s->from, m->from, sizeof(s->from));
 	s->by_signed = m->token_hash.n == 0 && !m->by_address;
 	s->callback = m->callback;
+	s->admission = m->admission;
 	if (m->by_address)
 		list_append(&g->by_address, &s->by_address);
 	if (m->token_hash.n == 0)

@@ -25,7 +25,8 @@ static bool ask(struct visitor *c, struct slice token)
 	HASH_ADD(hh, g->entering, question, sizeof(c->question), c);
 	return c->hh.tbl && ipc_send_secret(&g->supervisor, message,
 	                            message_gateway_token_encode(message, sizeof(message),
-	                                    MESSAGE_GATEWAY_TOKEN, c->question, &m)) == 0;
+	                                    MESSAGE_GATEWAY_TOKEN, c->question, &m),
+	                            NULL, 0) == 0;
 }
 
 bool visitor_show(struct visitor *c, struct slice token)

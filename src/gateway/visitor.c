@@ -32,11 +32,40 @@ static const char *const state_names[] = {
 _Static_assert(
         sizeof(state_names) / sizeof(state_names[0]) == VISITOR_STATE_COUNT, "a name per state");
 
+/* A visitor that waits for a worker, or may do so after the client's next bytes. */
+static const bool is_arriving[VISITOR_STATE_COUNT] = {[VISITOR_BALANCED] = true,
+        [VISITOR_FIRST] = true,
+        [VISITOR_HELLO] = true,
+        [VISITOR_HEAD] = true,
+        [VISITOR_BODY] = true,
+        [VISITOR_GREETING] = true,
+        [VISITOR_LOGIN] = true,
+        [VISITOR_ASKING] = true,
+        [VISITOR_ENTERING] = true,
+        [VISITOR_TURNING] = true};
+
+void visitors_tell_held(struct gateway *g)
+{
+	uint8_t message[64];
+
+	if (!g->hold_id || g->arriving)
+		return;
+	ipc_send(&g->supervisor, message,
+	        message_empty(message, sizeof(message), MESSAGE_GATEWAY_HELD, g->hold_id), NULL, 0);
+	g->hold_id = 0;
+}
+
 void visitor_enter(struct visitor *c, enum visitor_state state)
 {
+	struct gateway *g = c->gateway;
+
 	log_debug(
 	        "visitor :%u: %s -> %s", c->source_port, state_names[c->state], state_names[state]);
 	c->state = state;
+	g->arriving += is_arriving[state];
+	g->arriving -= c->arriving;
+	c->arriving = is_arriving[state];
+	visitors_tell_held(g);
 }
 
 static void on_deferred_free(struct loop_task *task)
@@ -162,7 +191,7 @@ static bool turn(struct visitor *c)
 	}
 	c->looked = 0;
 	c->asked = 0;
-	c->decided = false;
+	c->decided = c->tunnel = false;
 	visitor_enter(c, VISITOR_HEAD);
 	return true;
 }
@@ -221,14 +250,21 @@ void visitor_go_on(struct visitor *c)
 
 static void on_front(struct loop_io *io, unsigned events)
 {
-	(void)events;
-	visitor_go_on(container_of(io, struct visitor, front.io));
+	struct visitor *c = container_of(io, struct visitor, front.io);
+
+	front_note(&c->front, events);
+	visitor_go_on(c);
 }
 
 static void on_back(struct loop_io *io, unsigned events)
 {
-	(void)events;
-	visitor_go_on(container_of(io, struct visitor, back.io));
+	struct visitor *c = container_of(io, struct visitor, back.io);
+
+	if (events & LOOP_CLOSED)
+		c->back.hung_up = true;
+	if (events & (LOOP_READ | LOOP_CLOSED))
+		c->back.readable = true;
+	visitor_go_on(c);
 }
 
 static void on_wake(struct loop_task *task)
@@ -252,6 +288,9 @@ void visitor_on_deadline(struct loop_deadline *deadline)
 		linger_timeout(c);
 	} else if (c->state == VISITOR_HTTP2) {
 		visitor_http2_on_deadline(c);
+	} else if (c->state == VISITOR_RELAY || c->state == VISITOR_TURNING) {
+		visitor_look_again(c);
+		visitor_go_on(c);
 	} else {
 		visitor_close(c);
 	}
@@ -272,6 +311,11 @@ bool visitor_begin_anew(struct visitor *c)
 	return true;
 }
 
+void visitor_init_in(struct buf *in)
+{
+	buf_init_secret(in, GATEWAY_PLAIN_MAX + 2 * GATEWAY_FIRST);
+}
+
 /* Returns NULL without memory, or if the address may have no more connections without a proof. */
 static struct visitor *visitor_new(
         struct gateway *g, const struct ip *source, uint16_t port, bool balanced)
@@ -285,13 +329,14 @@ static struct visitor *visitor_new(
 	c->source_port = port;
 	visitor_enter(c, balanced ? VISITOR_BALANCED : VISITOR_FIRST);
 	if (!visitor_begin_anew(c)) {
+		visitor_enter(c, VISITOR_CLOSED);
 		free(c);
 		return NULL;
 	}
 	c->front.fd = c->back.fd = -1;
 	c->wake.run = on_wake;
 	c->deferred_free.run = on_deferred_free;
-	buf_init_secret(&c->in, GATEWAY_PLAIN_MAX + 2 * GATEWAY_FIRST);
+	visitor_init_in(&c->in);
 	buf_init(&c->back.unsent, 2 * GATEWAY_CHUNK);
 	return c;
 }
@@ -339,45 +384,16 @@ bool visitor_open(struct receiver *r, int fd, const struct sockaddr *from)
 	return true;
 }
 
-/* A SOCKS client learns only now, when there is a worker, that its login was good. */
-static int begin_relay(struct visitor *c, int fd)
+int visitor_take_back(struct visitor *c, int fd)
 {
-	static const uint8_t good[] = {1, 0}; /* RFC 1929 section 2 */
 	int rc = loop_io_open(
 	        c->gateway->loop, &c->back.io, fd, LOOP_READ | LOOP_WRITE | LOOP_CLOSED, on_back);
 
 	if (rc)
 		return rc;
 	c->back.fd = fd;
-	if (c->socks && !c->certified)
-		front_write(&c->front, good, sizeof(good));
+	c->back.readable = true;
 	return 0;
-}
-
-void visitor_entered(struct gateway *g, uint64_t question, int fd)
-{
-	struct visitor *c;
-
-	HASH_FIND(hh, g->entering, &question, sizeof(question), c);
-	if (!c || c->state != VISITOR_ENTERING) { /* the connection has ended meanwhile */
-		if (fd >= 0)
-			close(fd);
-		return;
-	}
-	visitor_leave_question(c);
-	loop_deadline_clear(&c->deadline);
-	if (fd < 0 && ++c->asked < VISITOR_ASKED_MAX) {
-		loop_deadline_set(&g->waits[WAIT_RETRY], &c->deadline);
-	} else if (fd < 0) {
-		visitor_answer(c, ANSWER_AWAY, 0, "");
-	} else if (begin_relay(c, fd) != 0) {
-		if (c->back.fd < 0)
-			close(fd);
-		visitor_close(c);
-	} else {
-		visitor_enter(c, VISITOR_RELAY);
-		visitor_go_on(c);
-	}
 }
 
 void visitors_close(struct gateway *g)

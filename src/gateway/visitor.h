@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One connection. Until it has proved its session, it may use GATEWAY_FIRST bytes and the time of
- * WAIT_PROOF. Then it waits for a socket to its worker, and is relayed until the connection is
- * over.
+ * WAIT_PROOF. Then it waits for its worker, which takes the connection over (enter.c): for the
+ * gateway it is then over. Otherwise it is relayed over a socket to the worker until it is over.
  *
  *   FIRST -> HEAD -----------------> ENTERING -> RELAY -> LINGER -> CLOSED
- *     \-> GREETING -> LOGIN -/  \-> REFUSING -> LINGER
+ *     \-> GREETING -> LOGIN -/  \      \-> CLOSED (handed over)
+ *                               \-> REFUSING -> LINGER
  *
  * A connection in HTTP/2 makes a visitor of each stream (http2.h), which begins with HEAD:
  *
@@ -75,8 +76,9 @@ struct back {
 	struct loop_io io;
 	int fd; /* -1: none */
 	struct buf unsent;
-	uint64_t swallow; /* bytes from the worker that the client must not see */
-	bool ended, over; /* sending has ended; reading has ended */
+	uint64_t swallow;       /* bytes from the worker that the client must not see */
+	bool ended, over;       /* sending has ended; reading has ended */
+	bool readable, hung_up; /* as in struct front */
 };
 
 struct visitor {
@@ -85,6 +87,7 @@ struct visitor {
 	struct back back;
 	struct http2 *http2; /* HTTP2: the connection */
 	enum visitor_state state;
+	bool arriving; /* in gateway.arriving */
 	struct loop_deadline deadline;
 	struct loop_task wake, deferred_free;
 	struct list place; /* in gateway.unproved, until the proof */
@@ -105,18 +108,21 @@ struct visitor {
 	bool balanced; /* it came by a load balancer, which passes no datagrams on */
 	bool socks;
 	bool callback; /* on a listener for questions of other proxies */
-	size_t body_n; /* BODY: the body's length */
+	size_t body_n; /* of a callback: the body's length, until its worker has the request */
 	uint8_t signed_hash[MESSAGE_TOKEN_HASH_BYTES]; /* BODY: the SHA-256 that was signed */
 	int64_t signed_until_ms;                       /* BODY: when its signature expires */
 	bool transparent;       /* on a listener for transparent TLS: its address is its proof */
 	bool tls_inside;        /* its bytes are transparent TLS (hello.c) */
 	uint8_t alert;          /* tls_inside: the alert of ANSWER_MALFORMED */
 	bool certified;         /* SOCKS5: proved by its certificate, without a login */
+	bool tunnel;            /* one client's from now on: the worker may have it (enter.c) */
+	bool handing;           /* ENTERING: the supervisor was given the connection */
 	enum message_form form; /* the protocol that the worker is told */
 	enum carry carry;
 	struct body_meter meter; /* the body of the last request that was passed on */
 	enum answer answer;      /* the answer that REFUSING delays */
 	bool front_over;         /* the client sends nothing more */
+	bool doubtful;           /* a short read was taken for "nothing left" (WAIT_DOUBT) */
 	size_t unsent_seen;      /* LINGER: bytes that were unsent at the last check */
 };
 
@@ -129,13 +135,17 @@ struct visitor *visitor_open_stream(struct visitor *connection, struct http2_str
 void visitor_go_on(struct visitor *c);
 /* Closes both sides at once, because the session is over. */
 void visitor_cut(struct visitor *c);
-/* Handles the supervisor's answer to the question. Takes fd; -1: no worker serves the session. */
-void visitor_entered(struct gateway *g, uint64_t question, int fd);
+/* enter.c. Handles the supervisor's answer to the question. entered: a worker serves the session;
+ * fd (taken) is the other end to relay to, or -1 if the worker got the connection itself. Returns
+ * false if that is not what was asked for. */
+bool visitor_entered(struct gateway *g, uint64_t question, bool entered, int fd);
 void visitor_on_deadline(struct loop_deadline *deadline);
-/* proof.c. Asks the supervisor for the session's worker. Returns false if it cannot ask. */
+/* enter.c. Asks the supervisor for the session's worker. Returns false if it cannot ask. */
 bool visitor_ask(struct visitor *c);
 /* Ends all connections. */
 void visitors_close(struct gateway *g);
+/* Answers the HOLD if no visitor is arriving any more. */
+void visitors_tell_held(struct gateway *g);
 
 /* --- its parts --- */
 
@@ -146,6 +156,8 @@ bool http2_open(struct visitor *c);
 /* Closes the streams of the connection. */
 void http2_close(struct visitor *c);
 void http2_close_all(struct gateway *g);
+/* Takes no further streams: clients open them on connections of their own. */
+void http2_refuse_all(struct gateway *g);
 /* http2.c: a handler, as those below. */
 bool visitor_http2(struct visitor *c);
 void visitor_http2_on_deadline(struct visitor *c);
@@ -154,6 +166,8 @@ void http2_stream_proved(struct http2_stream *s);
 /* Changes the state. The caller sets the deadline. */
 void visitor_enter(struct visitor *c, enum visitor_state state);
 void visitor_close(struct visitor *c);
+/* Takes the socket to the worker. Returns 0, or -errno with fd still the caller's. */
+int visitor_take_back(struct visitor *c, int fd);
 /* Stops waiting for the supervisor's answer. */
 void visitor_leave_question(struct visitor *c);
 /* answer.c. Writes an answer and lets the connection end. status and why are used for
@@ -209,6 +223,8 @@ bool visitor_next_question(struct visitor *c, const struct proxy_head *head);
 bool visitor_body(struct visitor *c);
 /* Gives back the room of GATEWAY_CALLBACK_BYTES that c's body takes. */
 void visitor_forget_body(struct visitor *c);
+/* visitor.c. Makes an empty buffer for received bytes that cannot be used yet. */
+void visitor_init_in(struct buf *in);
 /* The result for the next head on a kept connection. */
 enum next_request {
 	NEXT_SENT, /* it is in c->back.unsent */
@@ -221,6 +237,8 @@ void visitor_answer_preflight(struct visitor *c, struct slice method, struct sli
 /* relay.c: moves the worker's last bytes to the client. Returns false if the connection is broken.
  */
 bool visitor_drain(struct visitor *c);
+/* relay.c: makes the next turn ask the kernel about both sides, whatever the loop has reported. */
+void visitor_look_again(struct visitor *c);
 /* relay.c: moves bytes between the two sides. Returns false when the connection is over. */
 bool visitor_relay(struct visitor *c);
 

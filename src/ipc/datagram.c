@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Datagrams with descriptors over SOCK_SEQPACKET (unix(7), cmsg(3)). A datagram is taken whole or
- * not at all: if it or its descriptors were truncated, it is refused and every descriptor that came
- * with it is closed, so that a hostile sender cannot fill the receiver's table.
+ * not at all: if it was truncated, it is refused and every descriptor that came with it is closed,
+ * so that a hostile sender cannot fill the receiver's table. If only descriptors are missing,
+ * because this process may open no more, those that came are closed, and the caller decides.
  */
 #include <errno.h>
 #include <poll.h>
@@ -56,7 +57,7 @@ void ipc_message_close_fds(struct ipc_message *message)
  * the datagram unacceptable. */
 static int take_fds(struct msghdr *msg, struct ipc_message *message)
 {
-	int rc = msg->msg_flags & (MSG_TRUNC | MSG_CTRUNC) ? -EBADMSG : 0;
+	int rc = msg->msg_flags & MSG_TRUNC ? -EBADMSG : 0;
 
 	for (struct cmsghdr *c = CMSG_FIRSTHDR(msg); c; c = CMSG_NXTHDR(msg, c)) {
 		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS) {
@@ -105,6 +106,9 @@ ssize_t ipc_datagram_receive(int fd, uint8_t *buf, struct ipc_message *message, 
 	if (n < 0)
 		return n;
 	int rc = take_fds(&msg, message);
+	message->lost = msg.msg_flags & MSG_CTRUNC;
+	if (message->lost)
+		ipc_message_close_fds(message);
 	if (n == 0 && message->fd_count == 0)
 		return 0;
 	if (!rc)
@@ -152,6 +156,8 @@ int ipc_receive_blocking(int fd, int timeout_ms, uint8_t *buf, struct ipc_messag
 
 	for (;;) {
 		ssize_t n = ipc_datagram_receive(fd, buf, message, MSG_DONTWAIT);
+		if (n > 0 && message->lost)
+			return -EBADMSG;
 		if (n > 0)
 			return 0;
 		if (n == 0)

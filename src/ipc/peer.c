@@ -70,6 +70,11 @@ static void queued_free(struct ipc_queued *q)
 	free(q);
 }
 
+void ipc_peer_may_lose(struct ipc_peer *peer)
+{
+	peer->may_lose = true;
+}
+
 void ipc_peer_close(struct ipc_peer *peer)
 {
 	if (peer->alive)
@@ -112,7 +117,8 @@ static void fail_later(struct ipc_peer *peer, int error)
 static bool carries_secret(enum message_type type)
 {
 	return type == MESSAGE_CA || type == MESSAGE_CREDENTIAL ||
-	       type == MESSAGE_CREDENTIAL_SEAL || type == MESSAGE_GATEWAY_TOKEN;
+	       type == MESSAGE_CREDENTIAL_SEAL || type == MESSAGE_GATEWAY_TOKEN ||
+	       type == MESSAGE_GATEWAY_ENTER || type == MESSAGE_WORKER_ENTER;
 }
 
 /* Logs messages at level debug, never their content. */
@@ -147,7 +153,7 @@ static bool receive_one(struct ipc_peer *peer)
 	}
 	trace(peer, "<-", receive_buffer, (size_t)n, message.fd_count);
 	peer->alive = &alive;
-	int rc = peer->on_message(peer, &message);
+	int rc = message.lost && !peer->may_lose ? -EBADMSG : peer->on_message(peer, &message);
 	if (carries_secret(message.head.type))
 		secret_wipe(receive_buffer, (size_t)n);
 	ipc_message_close_fds(&message);
@@ -332,9 +338,10 @@ int ipc_send(
 	return send_or_queue(peer, message, size, fds, fd_count, false);
 }
 
-int ipc_send_secret(struct ipc_peer *peer, uint8_t *message, size_t size)
+int ipc_send_secret(
+        struct ipc_peer *peer, uint8_t *message, size_t size, const int *fds, size_t fd_count)
 {
-	int rc = send_or_queue(peer, message, size, NULL, 0, true);
+	int rc = send_or_queue(peer, message, size, fds, fd_count, true);
 
 	secret_wipe(message, size);
 	return rc;

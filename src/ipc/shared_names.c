@@ -118,7 +118,7 @@ static int map(struct shared_names *names, int fd)
 	return rc;
 }
 
-int shared_names_open(struct shared_names *names, int fd)
+int shared_names_watch(struct shared_names *names, int fd)
 {
 	*names = (struct shared_names){0};
 	int rc = map(names, fd);
@@ -126,7 +126,14 @@ int shared_names_open(struct shared_names *names, int fd)
 	close(fd);
 	if (rc)
 		*names = (struct shared_names){0};
-	else
+	return rc;
+}
+
+int shared_names_open(struct shared_names *names, int fd)
+{
+	int rc = shared_names_watch(names, fd);
+
+	if (!rc)
 		names->turn = atomic_fetch_add(&names->memory->turn, 1) + 1;
 	return rc;
 }
@@ -183,6 +190,16 @@ void shared_names_asked(struct shared_names *names, uint32_t index, int64_t aske
 {
 	atomic_store_explicit(
 	        &names->memory->entries[index].asked_ms, asked_ms, memory_order_relaxed);
+}
+
+int64_t shared_names_asked_ms(const struct shared_names *names, uint32_t index)
+{
+	return atomic_load_explicit(&names->memory->entries[index].asked_ms, memory_order_relaxed);
+}
+
+uint32_t shared_names_version(const struct shared_names *names, uint32_t index)
+{
+	return atomic_load_explicit(&names->memory->entries[index].version, memory_order_acquire);
 }
 
 size_t shared_names_get(const struct shared_names *names, uint32_t index,

@@ -137,7 +137,7 @@ int authority_send(const struct authority *a, const struct ca *intermediate, str
 	rc = secret_alloc(&message, MESSAGE_CA_BYTES);
 	if (rc == 0)
 		rc = ipc_send_secret(peer, message.p,
-		        message_ca_encode(message.p, message.cap, MESSAGE_CA, id, &ca));
+		        message_ca_encode(message.p, message.cap, MESSAGE_CA, id, &ca), NULL, 0);
 	secret_free(&message);
 	secret_free(&key);
 	return rc;

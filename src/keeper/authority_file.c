@@ -22,6 +22,7 @@
 
 #include "keeper/authorities.h"
 #include "vethguard/base/cursor.h"
+#include "vethguard/base/fd.h"
 #include "vethguard/tls/digest.h"
 
 #define MAGIC_1 "vgroot1\n"
@@ -43,20 +44,6 @@ static int sum(struct slice text, uint8_t out[DIGEST_SHA256_BYTES])
 		digest_fini(&digest);
 	}
 	return rc;
-}
-
-static int write_all(int fd, const uint8_t *p, size_t n)
-{
-	for (size_t at = 0; at < n;) {
-		ssize_t done = write(fd, p + at, n - at);
-
-		if (done < 0 && errno == EINTR)
-			continue;
-		if (done <= 0)
-			return done < 0 ? -errno : -EIO;
-		at += (size_t)done;
-	}
-	return fsync(fd) < 0 ? -errno : 0;
 }
 
 /* Writing. */
@@ -137,7 +124,9 @@ int authorities_save(const struct authorities *all, int fd)
 		rc = sum(slice_of(file.p, w.len), digest);
 	writer_bytes(&w, digest, sizeof(digest));
 	if (rc == 0)
-		rc = w.failed ? -EOVERFLOW : write_all(fd, file.p, w.len);
+		rc = w.failed ? -EOVERFLOW : fd_write_all(fd, slice_of(file.p, w.len));
+	if (rc == 0 && fsync(fd) < 0)
+		rc = -errno;
 	secret_free(&file);
 	return rc;
 }

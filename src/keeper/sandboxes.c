@@ -66,7 +66,8 @@ static void send_credential(
 	if (rc == 0)
 		rc = ipc_send_secret(&sandbox->worker, message.p,
 		        message_credential_encode(
-		                message.p, message.cap, MESSAGE_CREDENTIAL, id, credential));
+		                message.p, message.cap, MESSAGE_CREDENTIAL, id, credential),
+		        NULL, 0);
 	if (rc < 0 && rc != -EPIPE) /* a worker that ends has no use for it: its end is told */
 		log_warn("cannot answer the %s: %s", sandbox->label, strerror(-rc));
 	secret_free(&message);

@@ -45,7 +45,7 @@ static bool is_due(const struct source *source)
 
 void source_seal(struct source *source, const struct jar_token *token)
 {
-	int rc = source->revoked ? 0 : keeper_jar_add(source->jar, token);
+	int rc = source->revoked || source->emptied ? 0 : keeper_jar_add(source->jar, token);
 
 	if (rc < 0)
 		log_warn("sandbox %s: what a login gave for credential \"%s\" cannot be kept: %s",
@@ -72,6 +72,7 @@ int source_get(struct source *source, uint64_t question, bool renew)
 	if (source->waiting_count == SOURCE_WAITING_MAX)
 		return -EBADMSG;
 	if (source->jar) {
+		source->emptied = false;
 		answer_from_jar(source, question);
 		return 0;
 	}
@@ -126,6 +127,7 @@ const char *source_operate(struct source *source, enum message_credential_what w
 	if (source->jar && what == MESSAGE_CREDENTIAL_ROTATE) {
 		keeper_jar_empty(source->jar);
 		source->revoked = false;
+		source->emptied = true;
 		source->sources->on_operated(source, id, NULL, SLICE(""), 0);
 		return NULL;
 	}

@@ -38,8 +38,8 @@ static const char *const reasons[] = {
         [POLICY_REASON_SECRET] = "the request carries a secret that the policy does not let out",
         [POLICY_REASON_CALLBACK] = "the request cannot be decided for another proxy",
         [POLICY_REASON_FLOOR] = "the policy allows it, but the organisation's floor does not",
-        [POLICY_REASON_SCOPE] = "the policy allows the destination, but its credential not for "
-                                "what the request asks for",
+        [POLICY_REASON_SCOPE] = "the policy allows the destination, but the credential may not be "
+                                "used for what the request asks for",
 };
 static_assert(sizeof(reasons) / sizeof(reasons[0]) == POLICY_REASON_COUNT, "one text per reason");
 

@@ -23,11 +23,16 @@ static const char other_action[] =
         "name";
 static const char other_mount[] =
         "the request mounts a blob from a repository that the credential's policy does not name";
-static const char no_scope[] = "the token is asked for without a scope, or with one that is not "
-                               "repository:NAME:ACTIONS";
+static const char no_scope[] = "the token is asked for without a scope";
+static const char other_scope[] =
+        "the token is asked for with a scope that is not repository:NAME:ACTIONS";
+static const char many_scopes[] = "the token is asked for with more than 16 scopes";
+_Static_assert(POLICY_SCOPES_MAX == 16, "as the text says");
 static const char other_parameter[] =
         "the token is asked for with other parameters than scope, service, account, client_id and "
-        "offline_token, or with one of the others twice";
+        "offline_token";
+static const char same_parameter[] =
+        "the token is asked for with a parameter that appears twice and is not scope";
 
 /* Takes the text up to the next separator off rest. Returns false at the end. */
 static bool take_part(struct slice *rest, char separator, struct slice *part)
@@ -104,17 +109,17 @@ static const char *check_scope(const struct policy_registry *registry, struct sl
 	size_t n = scope.n;
 
 	if (!slice_starts_with(scope, type))
-		return no_scope;
+		return other_scope;
 	while (scope.p[n - 1] != ':')
 		n--;
 	if (n <= type.n + 1 || n == scope.n)
-		return no_scope;
+		return other_scope;
 	name = slice_of(scope.p + type.n, n - 1 - type.n);
 	actions = slice_of(scope.p + n, scope.n - n);
 	if (!names_repository(registry, name))
 		return other_repository;
 	if (actions.p[actions.n - 1] == ',')
-		return no_scope;
+		return other_scope;
 	while (take_part(&actions, ',', &action))
 		if (!lists(registry->actions, action))
 			return other_action;
@@ -130,10 +135,10 @@ static const char *check_scopes(
 	const char *why = NULL;
 
 	if (value.n > sizeof(decoded))
-		return no_scope;
+		return other_scope;
 	rest = url_parameter_decode(value, decoded);
 	while (!why && take_part(&rest, ' ', &scope))
-		why = ++*count > POLICY_SCOPES_MAX ? no_scope : check_scope(registry, scope);
+		why = ++*count > POLICY_SCOPES_MAX ? many_scopes : check_scope(registry, scope);
 	return why;
 }
 
@@ -177,9 +182,10 @@ static const char *check_token(
 	while (!why && url_parameter_next(&rest, &pair)) {
 		size_t i = which(pair);
 
-		if (i == PARAMETER_COUNT || ++count > POLICY_PARAMETERS_MAX ||
-		        (seen[i]++ && i != SCOPE))
+		if (i == PARAMETER_COUNT || ++count > POLICY_PARAMETERS_MAX)
 			return other_parameter;
+		if (seen[i]++ && i != SCOPE)
+			return same_parameter;
 		if (i == SCOPE)
 			why = check_scopes(registry, url_parameter_value(pair), &scopes);
 		else if (i == SERVICE && !is_service(registry, url_parameter_value(pair)))

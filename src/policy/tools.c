@@ -95,7 +95,9 @@ static bool may_stay(const struct filter *f, const struct json_value *tool)
 	return tool->kind == JSON_IS_OBJECT &&
 	       json_path_member(f->tree, tool, SLICE("name"), &name) && name &&
 	       name->kind == JSON_IS_STRING &&
-	       f->tools->may_call(f->tools->context, json_text(f->tree, name));
+	       f->tools->may_call(f->tools->context, json_text(f->tree, name)) &&
+	       (!f->tools->may_show || f->tools->may_show(f->tools->context,
+	                                       json_text(f->tree, name), f->tree, tool));
 }
 
 static bool all_may_stay(const struct filter *f, const struct json_value *array)

@@ -268,7 +268,8 @@ int proxy_enter(struct proxy *p, int fd, const struct message_worker_enter *ente
 	        .fd = -1,
 	        .local = true,
 	        .form = enter->form,
-	        .reached = enter->reached};
+	        .reached = enter->reached,
+	        .handover = enter->handover.handed == MESSAGE_HANDED_NOT ? NULL : &enter->handover};
 	struct sockaddr_storage from;
 
 	if (!may_accept(p) || !rate_take(&p->local_connections, clock_monotonic_ms())) {
@@ -277,6 +278,11 @@ int proxy_enter(struct proxy *p, int fd, const struct message_worker_enter *ente
 	}
 	ip_to_sockaddr(&enter->source, enter->source_port, &from);
 	return client_open(&entered, fd, (struct sockaddr *)&from);
+}
+
+void proxy_cut(struct proxy *p)
+{
+	client_cut_handed(p);
 }
 
 void accept_stop(struct proxy *p, bool first)

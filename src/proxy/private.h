@@ -14,6 +14,7 @@
 #include "proxy/exchange/audit.h"
 #include "proxy/inquiry/inquiry.h"
 #include "proxy/limit/limit.h"
+#include "proxy/rewrite/tool_memory.h"
 #include "proxy/transport/socket.h"
 #include "vethguard/base/list.h"
 #include "vethguard/base/rate.h"
@@ -80,6 +81,7 @@ struct listener {
 	/* Of a connection that came through the gateway: */
 	enum message_form form;
 	struct ip reached; /* where its client may send datagrams; family 0: nowhere */
+	const struct message_handover *handover; /* NULL: the gateway relays */
 	struct loop_task more;
 };
 #define PROXY_LISTENERS_MAX 16
@@ -175,6 +177,8 @@ struct proxy {
 	struct deny_throttle deny_throttle;
 	struct asking_all asking;
 	struct inquiry inquiry;
+	struct tool_memory tool_memory; /* what MCP servers said of their tools */
+	bool tools_overflowed; /* ... and the finding that there are too many was recorded */
 	uint64_t next_event;
 	struct secret canonical; /* as secret_text, of a request that is signed; made for the
 	                            first one */

@@ -149,6 +149,7 @@ struct proxy *proxy_new(const struct proxy_config *config)
 	p->datagrams = udp_relay_new(p);
 	limits_renew(p);
 	inquiry_open(p);
+	tool_memory_init(&p->tool_memory, config->tools);
 	if (asking_open(p) < 0 || audit_silent_open(p) < 0 || deny_throttle_open(p) < 0 ||
 	        accept_open(p) < 0 ||
 	        loop_timer_open(config->loop, &p->give_back, on_give_back) < 0)
@@ -190,6 +191,7 @@ void proxy_free(struct proxy *p)
 	deny_throttle_close(p);
 	asking_close(p);
 	inquiry_close(p);
+	tool_memory_fini(&p->tool_memory);
 	accept_close(p);
 	dial_calls_close(p);
 	loop_timer_close(&p->give_back);

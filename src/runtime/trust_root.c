@@ -17,6 +17,7 @@
 
 #include "vethguard/adapter/control_client.h"
 #include "vethguard/base/buf.h"
+#include "vethguard/base/fd.h"
 #include "vethguard/tls/bundle.h"
 #include "runtime/edit.h"
 #include "runtime/trust.h"
@@ -33,18 +34,6 @@ static int open_inside(int root, const char *path, int flags)
 	return fd < 0 ? -errno : (int)fd;
 }
 
-static int write_all(int fd, struct slice bytes)
-{
-	while (bytes.n > 0) {
-		ssize_t n = write(fd, bytes.p, bytes.n);
-
-		if (n <= 0)
-			return n < 0 ? -errno : -EIO;
-		bytes = slice_of(bytes.p + n, bytes.n - (size_t)n);
-	}
-	return 0;
-}
-
 /* A new file, or the regular file that is there. */
 static int put(int root, const char *path, struct slice bytes)
 {
@@ -58,7 +47,7 @@ static int put(int root, const char *path, struct slice bytes)
 	fd = open_inside(root, path, O_WRONLY | O_CREAT | O_TRUNC | O_NONBLOCK | O_NOCTTY);
 	if (fd < 0)
 		return fd;
-	rc = write_all(fd, bytes);
+	rc = fd_write_all(fd, bytes);
 	close(fd);
 	return rc;
 }
@@ -155,7 +144,7 @@ static int replace(const char *path, struct slice text)
 	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
 		rc = -ELOOP;
 	else
-		rc = ftruncate(fd, 0) < 0 ? -errno : write_all(fd, text);
+		rc = ftruncate(fd, 0) < 0 ? -errno : fd_write_all(fd, text);
 	close(fd);
 	return rc;
 }

@@ -39,6 +39,9 @@ struct tls {
 	size_t content;             /* bytes of content since these were counted */
 	bool sni_seen;
 	bool established;
+	/* Server side: the client's certificate. until_s 0: none. Seconds since the epoch. */
+	int64_t certificate_until_s;
+	uint8_t certificate_hash[TLS_CERTIFICATE_HASH_BYTES];
 };
 
 struct tls_identity {
@@ -65,7 +68,12 @@ size_t tls_buffers_kept(void);
 BIO *tls_bio_new(struct tls *tls);
 struct tls *tls_of_ssl(const SSL *ssl);
 
+/* server.c */
+struct record_suites *tls_server_suites(struct tls_server *server);
+
 /* tls.c */
+/* Takes over the record layer if that is possible now. True: it is taken over, now or before. */
+bool tls_is_taken_over(struct tls *tls);
 struct tls *tls_new(SSL_CTX *ctx, struct slice alpn, struct buf *out);
 /* Sets what both sides have in common. */
 void tls_context_setup(SSL_CTX *ctx);
@@ -74,6 +82,9 @@ bool tls_alpn_contains(struct slice list, struct slice name);
 
 /* state.c: frees OpenSSL's connection. */
 void tls_ssl_free(struct tls *tls);
+/* Notes the client's certificate once the handshake is complete, before OpenSSL's connection is
+ * freed. */
+void tls_note_certificate(struct tls *tls);
 /* Remembers that the connection has failed, and why (static text). Returns TLS_ERROR. */
 enum tls_status tls_fail(struct tls *tls, const char *text);
 /* Counts a post-handshake message of the peer. Returns false if these messages are a flood; the

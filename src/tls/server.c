@@ -15,6 +15,7 @@
 
 #include <openssl/err.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include "vethguard/base/clock.h"
 #include "vethguard/base/cursor.h"
@@ -206,12 +207,10 @@ void tls_server_ask_certificates(struct tls_server *server)
 
 bool tls_client_certificate_hash(const struct tls *tls, uint8_t out[TLS_CERTIFICATE_HASH_BYTES])
 {
-	X509 *certificate = tls->established ? SSL_get0_peer_certificate(tls->ssl) : NULL;
-	unsigned n = 0;
-
-	return certificate && X509_cmp_current_time(X509_get0_notAfter(certificate)) > 0 &&
-	       X509_digest(certificate, EVP_sha256(), out, &n) == 1 &&
-	       n == TLS_CERTIFICATE_HASH_BYTES;
+	if (!tls->established || tls->certificate_until_s <= (int64_t)time(NULL))
+		return false;
+	memcpy(out, tls->certificate_hash, TLS_CERTIFICATE_HASH_BYTES);
+	return true;
 }
 
 void tls_server_free(struct tls_server *server)
@@ -222,6 +221,11 @@ void tls_server_free(struct tls_server *server)
 	ticket_keys_fini(&server->tickets);
 	record_suites_fini(&server->suites);
 	free(server);
+}
+
+struct record_suites *tls_server_suites(struct tls_server *server)
+{
+	return &server->suites;
 }
 
 struct tls *tls_accept_new(struct tls_server *server, struct slice alpn, struct buf *out)

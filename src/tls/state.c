@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* State of a connection that tls.c, record.c and takeover.c share: whether it has failed, how many
- * messages without content its peer has sent, and the end of OpenSSL's part. */
+ * messages without content its peer has sent, its certificate, and the end of OpenSSL's part. */
+#include <time.h>
+
 #include "tls/private.h"
 
 /* Bound on post-handshake messages of TLS (new keys, tickets) with less content than
@@ -9,6 +11,7 @@
  * are there. */
 #define MESSAGES_MAX 32
 #define MESSAGES_CONTENT 4096
+#define DAY_S 86400
 
 enum tls_status tls_fail(struct tls *tls, const char *text)
 {
@@ -43,4 +46,18 @@ void tls_ssl_free(struct tls *tls)
 		SSL_set_shutdown(tls->ssl, SSL_SENT_SHUTDOWN | SSL_RECEIVED_SHUTDOWN);
 	SSL_free(tls->ssl);
 	tls->ssl = NULL;
+}
+
+void tls_note_certificate(struct tls *tls)
+{
+	X509 *certificate = tls->server ? SSL_get0_peer_certificate(tls->ssl) : NULL;
+	int days, seconds;
+	unsigned n = 0;
+
+	if (!certificate ||
+	        ASN1_TIME_diff(&days, &seconds, NULL, X509_get0_notAfter(certificate)) != 1 ||
+	        X509_digest(certificate, EVP_sha256(), tls->certificate_hash, &n) != 1 ||
+	        n != TLS_CERTIFICATE_HASH_BYTES)
+		return;
+	tls->certificate_until_s = (int64_t)time(NULL) + (int64_t)days * DAY_S + seconds;
 }

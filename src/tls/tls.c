@@ -238,6 +238,7 @@ enum tls_status tls_handshake(struct tls *tls)
 		return tls_fail(
 		        tls, "the server chose an application protocol that was not offered");
 	tls->established = true;
+	tls_note_certificate(tls);
 	return TLS_OK;
 }
 
@@ -256,8 +257,7 @@ static enum tls_status read_once(struct tls *tls, uint8_t *out, size_t cap, size
 	return take_status(tls, rc);
 }
 
-/* Takes over the record layer if that is possible now. True: it is taken over, now or before. */
-static bool take_over(struct tls *tls)
+bool tls_is_taken_over(struct tls *tls)
 {
 	if (tls->ssl && tls->layer && tls->established)
 		takeover(tls);
@@ -276,7 +276,7 @@ enum tls_status tls_read(struct tls *tls, uint8_t *out, size_t cap, size_t *n)
 		if (status != TLS_OK)
 			return status;
 	}
-	if (take_over(tls))
+	if (tls_is_taken_over(tls))
 		return record_read(tls, out, cap, n);
 	/* OpenSSL returns one record at a time; the owner wants all that fits. If no byte is left
 	 * to look at, another call would only cost time. */
@@ -306,7 +306,7 @@ enum tls_status tls_write(struct tls *tls, const uint8_t *p, size_t n)
 	/* Reserve room for everything at once, so that the buffer grows at most once. */
 	if (records > 1 && !buf_reserve(tls->out, n + records * RECORD_OVERHEAD))
 		return tls_fail(tls, "output buffer is full");
-	if (take_over(tls))
+	if (tls_is_taken_over(tls))
 		return record_write(tls, p, n);
 	errors_clear();
 	int rc = SSL_write_ex(tls->ssl, p, n, &written);
@@ -321,7 +321,7 @@ void tls_close(struct tls *tls)
 {
 	if (!tls->established || tls->final == TLS_ERROR)
 		return;
-	if (take_over(tls)) {
+	if (tls_is_taken_over(tls)) {
 		record_close(tls);
 		return;
 	}

@@ -63,7 +63,8 @@
 	X(text, user)            \
 	X(u32, user_id)          \
 	X(u32, process_id)       \
-	X(flag, callback)
+	X(flag, callback)        \
+	X(text, facts)
 
 enum field_bit {
 #define BIT(type, field) BIT_##field,
@@ -343,6 +344,8 @@ const char *event_finding_title(enum event_finding finding)
 	        [EVENT_FINDING_GUESSED_TOKENS] = "Wrong tokens were shown to the gateway",
 	        [EVENT_FINDING_SECRET] = "The sandbox sent a secret",
 	        [EVENT_FINDING_BUNDLE_REFUSED] = "A bundle of policies was refused",
+	        [EVENT_FINDING_TOOL_CHANGED] = "The description of a tool has changed",
+	        [EVENT_FINDING_TOOL_INSTRUCTS] = "The description of a tool has instructions",
 	};
 	_Static_assert(
 	        sizeof(titles) / sizeof(titles[0]) == EVENT_FINDING_COUNT, "one title per finding");

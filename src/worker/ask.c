@@ -4,6 +4,7 @@
  * has arrive before START, and wait here for the proxy. */
 #include <errno.h>
 #include <stdlib.h>
+#include <utlist.h>
 
 #include "worker/worker.h"
 
@@ -66,10 +67,9 @@ static int keep(struct worker *w, bool proposed, uint64_t id, const struct reade
 
 	if (!g)
 		return -ENOMEM;
-	*g = (struct early_grant){
-	        .next = w->early_grants, .proposed = proposed, .id = id, .n = body->left};
+	*g = (struct early_grant){.proposed = proposed, .id = id, .n = body->left};
 	memcpy(g->body, body->p, g->n);
-	w->early_grants = g;
+	LL_APPEND(w->early_grants, g);
 	return 0;
 }
 
@@ -114,7 +114,7 @@ void worker_apply_grants(struct worker *w)
 			proxy_grant(w->proxy, g->id, &grant);
 		else if (g->proposed && message_worker_proposed_decode(&body, &proposed) == 0)
 			proxy_proposed(w->proxy, g->id, &proposed);
-		w->early_grants = g->next;
+		LL_DELETE(w->early_grants, g);
 		free(g);
 	}
 }

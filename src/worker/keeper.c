@@ -172,7 +172,8 @@ int keeper_seal(void *context, struct slice name, const struct jar_token *token)
 		return rc;
 	rc = ipc_send_secret(&w->keeper, message.p,
 	        message_credential_seal_encode(
-	                message.p, message.cap, MESSAGE_CREDENTIAL_SEAL, 0, &seal));
+	                message.p, message.cap, MESSAGE_CREDENTIAL_SEAL, 0, &seal),
+	        NULL, 0);
 	secret_free(&message);
 	return rc == -EPIPE ? 0 : rc;
 }

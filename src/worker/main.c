@@ -47,6 +47,15 @@ static int on_enter(struct worker *w, struct ipc_message *m)
 	return 0;
 }
 
+static int on_cut(struct worker *w, struct ipc_message *m)
+{
+	if (!reader_done(&m->body))
+		return -EBADMSG;
+	if (w->proxy)
+		proxy_cut(w->proxy);
+	return 0;
+}
+
 static int on_message(struct ipc_peer *peer, struct ipc_message *m)
 {
 	struct worker *w = container_of(peer, struct worker, supervisor);
@@ -95,6 +104,8 @@ static int on_message(struct ipc_peer *peer, struct ipc_message *m)
 		return worker_operate(w, m);
 	case MESSAGE_WORKER_ENTER:
 		return on_enter(w, m);
+	case MESSAGE_WORKER_CUT:
+		return on_cut(w, m);
 	case MESSAGE_WORKER_ASSOCIATED:
 		return worker_associated(w, m);
 	case MESSAGE_DESCRIBE:

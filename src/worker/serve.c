@@ -178,7 +178,7 @@ static int open_names(struct worker *w)
 	w->names = names_new(&s->pool4, &s->pool6, s->limits.dns_names);
 	if (!w->names)
 		return -ENOMEM;
-	rc = names_share(w->names, w->fds[FD_NAMES], loop_now_ms(w->loop), &dropped);
+	rc = worker_share_names(w, w->fds[FD_NAMES], &dropped);
 	if (rc == 0 && dropped)
 		log_warn("%u names of the earlier worker are invalid and dropped", dropped);
 	return rc;
@@ -264,6 +264,8 @@ static int make_proxy(struct worker *w)
 	        .egress = &s->egress,
 	        .egress_authorization = secret_slice(&w->egress_authorization),
 	        .counters = &w->counters,
+	        .team = w->team.memory ? &w->team : NULL,
+	        .tools = w->tools.memory ? &w->tools : NULL,
 	        .limits = s->limits,
 	        .timeouts = s->timeouts,
 	        .record = record,

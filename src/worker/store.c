@@ -87,6 +87,10 @@ static bool hear_supervisor(struct worker *w)
 		rc = meet_keeper(w, &m);
 	else if (m.head.type == MESSAGE_WORKER_LIMITS)
 		rc = worker_take_limits(w, &m);
+	else if (m.head.type == MESSAGE_WORKER_TEAM)
+		rc = worker_take_team(w, &m);
+	else if (m.head.type == MESSAGE_WORKER_TOOLS)
+		rc = worker_take_tools(w, &m);
 	else if (m.head.type == MESSAGE_WORKER_GRANT)
 		rc = worker_take_grant(w, &m);
 	else if (m.head.type == MESSAGE_WORKER_PROPOSED)

@@ -2,7 +2,8 @@
 /*
  * The worker: reads every hostile byte of one sandbox. main.c confines it, store.c waits for a
  * sandbox, serve.c puts the parts together, events.c writes to the recorder, keeper.c talks to the
- * keeper, reauthorize.c handles later messages of the supervisor: pauses, a new policy, figures.
+ * keeper, team.c knows the sandbox's other workers, reauthorize.c handles later messages of the
+ * supervisor: pauses, a new policy, figures.
  */
 #ifndef VETHGUARD_SRC_WORKER_WORKER_H
 #define VETHGUARD_SRC_WORKER_WORKER_H
@@ -10,6 +11,7 @@
 #include "vethguard/dns/tunnel.h"
 #include "vethguard/ipc/peer.h"
 #include "vethguard/ipc/ring.h"
+#include "vethguard/ipc/team.h"
 #include "vethguard/policy/expose.h"
 #include "vethguard/proxy/proxy.h"
 
@@ -50,6 +52,9 @@ struct worker {
 	struct ca *issuer; /* the spare worker's CA until it serves */
 	struct events events;
 	struct names *names;
+	struct team team; /* what the sandbox's workers share; memory NULL: it has one */
+	bool further;     /* not the first of them, which answers names */
+	struct loop_timer keep_names; /* a further one's */
 	struct resolver *resolver;
 	struct responder *responder;
 	struct dns_tunnel *tunnel_signs;
@@ -57,6 +62,7 @@ struct worker {
 	struct credential_store *credentials;
 	struct leaf_issuer *leaf_issuer;
 	struct proxy_counters counters;
+	struct shared_names tools;        /* memory is NULL: the supervisor has sent none */
 	struct early_grant *early_grants; /* owned: they came before the proxy */
 	struct proxy *proxy;              /* NULL: STARTING, or ended before it served */
 	struct secret egress_authorization;
@@ -104,6 +110,13 @@ int worker_take_grant(struct worker *w, struct ipc_message *m);
 void worker_apply_grants(struct worker *w);
 /* limits.c: takes the memories of LIMITS, also before START. Returns 0 or -EBADMSG. */
 int worker_take_limits(struct worker *w, struct ipc_message *m);
+/* team.c: takes the memory of TEAM, before START. Returns 0 or -errno. */
+int worker_take_team(struct worker *w, struct ipc_message *m);
+/* Opens the memory of names, as the first worker or as a further one. Takes fd. Returns 0 or
+ * -errno. */
+int worker_share_names(struct worker *w, int fd, uint32_t *dropped);
+/* tools.c: takes the memory of TOOLS, before START. Returns 0 or -EBADMSG. */
+int worker_take_tools(struct worker *w, struct ipc_message *m);
 /* Takes the message's first descriptor, which the caller then owns. */
 int worker_take_fd(struct ipc_message *m);
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The gateway: what idle sessions take, how long the first connection waits for its worker, and what is left to a session beside
-strangers who show wrong tokens by the thousand. One table at the end.
+"""The gateway: what a request and a new connection cost, what idle sessions take, how long the first connection waits for its worker, and
+what is left to a session beside strangers who show wrong tokens by the thousand. One table at the end.
 
     make bench-gateway BENCH_GATEWAY_OPTIONS="--sessions 5000"
 """
@@ -15,6 +15,7 @@ import sys
 import time
 
 import bench_attach
+import bench_gateway_requests
 import bench_lab
 from bench_attach import ms, row
 from bench_attach_lab import Daemon
@@ -225,16 +226,18 @@ def strangers(lab):
 def main():
     parser = argparse.ArgumentParser(description="idle sessions of the gateway, and strangers")
     parser.add_argument("--sessions", type=int, default=5000)
-    parser.add_argument("--only", choices=("idle", "strangers"))
+    parser.add_argument("--only", choices=("kept", "new", "idle", "strangers"))
     args = parser.parse_args()
     if os.geteuid() != 0:
         sys.exit("the benchmark makes namespaces: run it as root")
     lab = bench_lab.Lab()
     try:
         lab.start()
-        if args.only != "strangers":
+        if args.only in (None, "kept", "new"):
+            bench_gateway_requests.measure(lab, Gateway, args.only)
+        if args.only in (None, "idle"):
             idle(lab, args.sessions)
-        if args.only != "idle":
+        if args.only in (None, "strangers"):
             strangers(lab)
     finally:
         lab.stop()

@@ -81,6 +81,7 @@ TRY(gateway_signer)
 TRY(gateway_token)
 TRY(gateway_verdict)
 TRY(worker_limits)
+TRY(worker_team)
 TRY(worker_ask)
 TRY(worker_answer)
 TRY(worker_grant)
@@ -123,6 +124,7 @@ static void (*const tries[])(
         [MESSAGE_WORKER_ASSOCIATED] = try_worker_associated,
         [MESSAGE_WORKER_PROPOSAL] = try_worker_proposal,
         [MESSAGE_WORKER_PROPOSED] = try_worker_proposed,
+        [MESSAGE_WORKER_TEAM] = try_worker_team,
         [MESSAGE_RECORDER_STALLED] = try_text,
         [MESSAGE_WORKER_START] = try_worker_start,
         [MESSAGE_CA] = try_ca,

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fuzz_tools: reads any bytes as the response of an MCP server: as one text, and as a stream of
- * events that comes in pieces. What the filter leaves of a list of tools is JSON, has no tool that
- * may not be called, and is not changed by a second filter. Pieces of any size give the same
- * events.
+ * fuzz_tools: reads any bytes as the body of a request, of which the log has the names; and as the
+ * response of an MCP server: as one text, and as a stream of events that comes in pieces. What the
+ * filter leaves of a list of tools is JSON, has no tool that may not be called, and is not changed
+ * by a second filter. Pieces of any size give the same events.
  */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "proxy/http/event_stream.h"
+#include "vethguard/policy/request_facts.h"
 #include "vethguard/policy/tools.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -26,9 +27,18 @@ static bool may_call(void *context, struct slice tool)
 	return tool.n > 0 && tool.p[0] == 'a';
 }
 
+/* What is said of a tool is read, and decides. */
+static bool may_show(void *context, struct slice tool, const struct json_tree *tree,
+        const struct json_value *said)
+{
+	(void)context;
+	must(tool.n > 0);
+	return !policy_tool_instructs(tree, said);
+}
+
 static void filter(struct slice text)
 {
-	const struct policy_tools tools = {NULL, may_call};
+	const struct policy_tools tools = {NULL, may_call, may_show};
 	struct buf once, twice;
 	int rc;
 
@@ -43,6 +53,41 @@ static void filter(struct slice text)
 	must(twice.len == 0);
 	buf_fini(&once);
 	buf_fini(&twice);
+}
+
+static bool next_field(const void *context, size_t *at, struct policy_field *out)
+{
+	(void)context;
+	*out = (struct policy_field){SLICE("content-type"), SLICE("application/json")};
+	return (*at)++ == 0;
+}
+
+/* What the log says of a request with this body: bounded names, in one encoding. */
+static void name(struct slice text)
+{
+	static const char *const paths[] = {"/mcp", "/v1/chat/completions", "/model/a%3Ab/invoke"};
+	const struct policy_fields fields = {NULL, next_field};
+	uint8_t facts[REQUEST_FACTS_BYTES_MAX];
+
+	for (size_t i = 0; i < sizeof(paths) / sizeof(*paths); i++) {
+		struct policy_body body = {.state = POLICY_BODY_UNREAD};
+		const struct policy_request request = {.method = SLICE("POST"),
+		        .path = slice_from_string(paths[i]),
+		        .fields = &fields,
+		        .body = &body};
+		struct slice rest, one;
+		unsigned fact, count = 0;
+
+		policy_body_read(&body, &fields, text);
+		rest = slice_of(facts, policy_request_facts(&request, facts));
+		while (request_fact_next(&rest, &fact, &one)) {
+			must(request_fact_name(fact) && one.n <= REQUEST_FACT_MAX);
+			must(request_fact_is_flag(fact) == (one.n == 0));
+			count++;
+		}
+		must(rest.n == 0 && count <= REQUEST_FACTS_MAX + 1);
+		policy_body_fini(&body);
+	}
 }
 
 /* Splits the text into events, in pieces. Returns a checksum of the lengths of all events. */
@@ -80,6 +125,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (size > 1u << 16)
 		return 0;
 	filter(text);
+	name(text);
 	must(take(text, 1, true) == take(text, 7, false));
 	must(take(text, 3, false) == take(text, SIZE_MAX / 2, false));
 	return 0;

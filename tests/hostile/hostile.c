@@ -22,8 +22,10 @@ int __real_ipc_send(struct ipc_peer *peer, const uint8_t *message, size_t size, 
 int __wrap_ipc_send(struct ipc_peer *peer, const uint8_t *message, size_t size, const int *fds,
         size_t fd_count);
 
-int __real_ipc_send_secret(struct ipc_peer *peer, uint8_t *message, size_t size);
-int __wrap_ipc_send_secret(struct ipc_peer *peer, uint8_t *message, size_t size);
+int __real_ipc_send_secret(
+        struct ipc_peer *peer, uint8_t *message, size_t size, const int *fds, size_t fd_count);
+int __wrap_ipc_send_secret(
+        struct ipc_peer *peer, uint8_t *message, size_t size, const int *fds, size_t fd_count);
 
 static char names[NAMES_MAX]; /* one a line */
 static int keeper_fd = -1;
@@ -141,12 +143,13 @@ int __wrap_ipc_send(
 }
 
 /* It wipes the message. */
-int __wrap_ipc_send_secret(struct ipc_peer *peer, uint8_t *message, size_t size)
+int __wrap_ipc_send_secret(
+        struct ipc_peer *peer, uint8_t *message, size_t size, const int *fds, size_t fd_count)
 {
 	struct message_head head;
 	struct reader body;
 	int opened = message_open(message, size, &head, &body);
-	int error = __real_ipc_send_secret(peer, message, size);
+	int error = __real_ipc_send_secret(peer, message, size, fds, fd_count);
 
 	if (opened == 0)
 		sent(head.type, head.id);

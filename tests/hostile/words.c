@@ -272,6 +272,30 @@ static long enter_cut(void)
 {
 	return enter(1, 1);
 }
+
+/* Hands over what is no client's connection, or nothing. */
+static long hand_over(enum message_handed handed, size_t fd_count)
+{
+	const struct message_gateway_enter m = {
+	        .sandbox_id = UINT64_MAX, .source = {.family = 4}, .handover = {.handed = handed}};
+
+	return say(HOSTILE_SUPERVISOR_FD,
+	        message_gateway_enter_encode(
+	                message, sizeof(message), MESSAGE_GATEWAY_ENTER, 1, &m),
+	        fd_count);
+}
+static long hand_over_no_client(void)
+{
+	return hand_over(MESSAGE_HANDED_PROXY, 1);
+}
+static long hand_over_nothing(void)
+{
+	return hand_over(MESSAGE_HANDED_SOCKS, 0);
+}
+static long guess_with_descriptor(void)
+{
+	return say_type(HOSTILE_SUPERVISOR_FD, MESSAGE_GATEWAY_GUESSES, 1, 29, 1);
+}
 static long enter_flood(void)
 {
 	for (unsigned i = 0; i < FLOOD; i++)
@@ -429,6 +453,7 @@ const struct misdeed misdeed_words[] = {BOTH("nothing", nothing), BOTH("cut head
         {"deaf", deaf}, {"self willed", self_willed}, {"ring garbage", ring_garbage},
         {"ring zeroes", ring_zeroes}, {"ring ahead", ring_ahead}, {"ring back", ring_back},
         {"gateway ready", gateway_ready}, {"enter nobody", enter_nobody}, {"cut enter", enter_cut},
-        {"enter flood", enter_flood}, {"tokens invented", tokens_invented},
-        {"token flood", token_flood}, {"guess many", guess_many}, {"guess flood", guess_flood},
-        {NULL, NULL}};
+        {"hand over no client", hand_over_no_client}, {"hand over nothing", hand_over_nothing},
+        {"guess with descriptor", guess_with_descriptor}, {"enter flood", enter_flood},
+        {"tokens invented", tokens_invented}, {"token flood", token_flood},
+        {"guess many", guess_many}, {"guess flood", guess_flood}, {NULL, NULL}};

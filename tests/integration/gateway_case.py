@@ -115,8 +115,8 @@ class Gatewayed(unittest.TestCase):
 
     # --- bytes, from the host itself ---
 
-    def connect(self, tls=True, address=GATEWAY4, timeout=20 * SLOW):
-        s = socket.create_connection((address, TLS_PORT if tls else PLAIN_PORT), timeout=timeout)
+    def connect(self, tls=True, address=GATEWAY4, timeout=20 * SLOW, port=None):
+        s = socket.create_connection((address, port or (TLS_PORT if tls else PLAIN_PORT)), timeout=timeout)
         self.addCleanup(s.close)
         if not tls:
             return s

@@ -491,7 +491,7 @@ class Commands(unittest.TestCase):
         for words in ("fleet: serial 7", "policy       agent.yaml", "key set      control.jwks", "session agent-7", "token run 1 of signer control"):
             self.assertIn(words, r.stdout)
         r = self.run_it("verify", p.out, "--public-key", p.make_key("other").path + ".pub")
-        self.assertEqual((r.returncode, "no key that is known" in r.stderr), (1, True), r)
+        self.assertEqual((r.returncode, "no known key verifies its signature" in r.stderr), (1, True), r)
         r = self.run_it("verify", p.out, "--public-key", p.key.path + ".pub")
         self.assertEqual((r.returncode, r.stdout), (0, "fleet: serial 7, 4 files, 2 revocations: good\n"), r)
         content = json.loads(self.run_it("show", "--json", p.out).stdout)

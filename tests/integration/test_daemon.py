@@ -48,6 +48,43 @@ class Life(Attached):
         self.assertEqual(self.show()["policy"], before)
         self.assert_served()
 
+    def test_no_policy_at_the_start(self):
+        """A sandbox whose policy does not load when the daemon starts is cut off until a reload finds a good one."""
+        moved = self.policy + ".moved"
+        for end in (self.daemon.stop, self.daemon.kill):
+            end()
+            os.rename(self.policy, moved)
+            self.daemon.start()
+            self.assertEqual((self.show()["state"], "vethguard reload" in self.show()["reason"]), ("failed", True), self.show())
+            self.assertFalse(self.asks(seconds=2))
+            status, _, answer = self.daemon.call("POST", "/v1/sandboxes/one/reload", {})
+            self.assertEqual((status // 100, "stays cut off" in answer["detail"]), (4, True), answer)
+            self.assertFalse(self.asks(seconds=2))
+            os.rename(moved, self.policy)
+            status, _, answer = self.daemon.call("POST", "/v1/reload", {})
+            self.assertEqual((status, answer["reloaded"], answer["failed"]), (200, 1, 0), answer)
+            self.assert_served("the policy is there again", seconds=10 * SLOW)
+            self.assertEqual(self.show()["state"], "serving")
+        self.daemon.kill()  # the next daemon knows it as any other
+        self.daemon.start()
+        self.assert_served(seconds=10 * SLOW)
+
+    def test_another_policy_than_at_the_start(self):
+        other = self.write(READS, "https://www.lab.test")
+        self.daemon.stop()
+        os.unlink(self.policy)
+        self.daemon.start()
+        self.assertEqual(self.daemon.call("POST", "/v1/sandboxes/one/reload", {"policy": other + ".none"})[0] // 100, 4)
+        self.assertEqual(self.show()["state"], "failed")
+        status, _, answer = self.daemon.call("POST", "/v1/sandboxes/one/reload", {"policy": other})
+        self.assertEqual(status, 200, answer)
+        self.assert_served("another policy", seconds=10 * SLOW)
+        self.assertEqual(self.show()["policy"]["path"], other)
+        self.daemon.stop()
+        self.daemon.start()
+        self.assertEqual(self.show()["policy"]["path"], other)
+        self.assert_served("after a restart", seconds=10 * SLOW)
+
     def test_pause_lasts(self):
         self.assertEqual(self.daemon.call("POST", "/v1/sandboxes/one/pause", {"reason": "a test"})[0], 200)
         self.assertFalse(self.asks(seconds=2))

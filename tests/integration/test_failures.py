@@ -25,7 +25,7 @@ from support import FINDING, HTTP, LIFECYCLE, LONG, PACE, SLOW, VETHGUARD, desce
 from test_exhaustion import Neighbours
 
 KEEPER_RESTARTS_MAX, RECORDER_RESTARTS_MAX = 4, 3  # src/supervisor/supervisor.h and recording.h
-RECORDING_RINGS_MAX, RECORDER_RINGS_MAX = 64, 16  # recording.h and message.h
+RECORDING_RINGS_MAX, RECORDER_RINGS_MAX = 64, 40  # recording.h and message.h
 API = 6003
 ATTACH_RELOADS_MAX, ATTACHMENTS_MAX = 8, 2000  # src/supervisor/attach/attachment.h and attachments.h
 WATCHDOG_S = 0.5

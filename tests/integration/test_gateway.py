@@ -409,10 +409,25 @@ class Life(Gatewayed):
             kept = self.tunnel()
         self.assertEqual([s["name"] for s in self.daemon.call("GET", "/v1/sessions")[2]["sessions"]], ["one"])
 
+    def test_no_policy_at_the_start(self):
+        """The session's token is refused until the policy is repaired and reloaded."""
+        self.daemon.stop()
+        os.rename(self.policy, self.policy + ".moved")
+        self.daemon.start()
+        self.assertTrue(wait_until(self.listens, 10 * SLOW))
+        self.assert_unknown(token=self.token)
+        os.rename(self.policy + ".moved", self.policy)
+        self.assertEqual(self.daemon.cli("reload").returncode, 0)
+        self.assert_served("its policy is there again")
+
     def test_deaths(self):
-        kept = self.tunnel()
+        kept, relayed = self.tunnel(), self.connect(False)
+        relayed.sendall(f"GET http://plain.lab.test/x HTTP/1.1\r\nHost: plain.lab.test\r\nProxy-Authorization: Bearer {self.token}\r\n\r\n".encode())
+        self.assertTrue(self.head(relayed).startswith(b"HTTP/1.1 200"))
         os.kill(self.pid_of("vethguard-gateway"), 9)
-        self.assertTrue(self.is_cut(kept))
+        self.assertTrue(self.is_cut(relayed))
+        kept.sendall(b"GET /x HTTP/1.1\r\nHost: plain.lab.test\r\n\r\n")
+        self.assertTrue(self.head(kept).startswith(b"HTTP/1.1 200"), "a tunnel is its worker's")
         self.assert_served("the gateway was killed")
         self.assertIsNotNone(self.daemon.event(FINDING, **{"finding_info.types": ["process-died"]}))
         os.kill(self.daemon.call("GET", "/v1/sandboxes/one")[2]["worker"]["pid"], 9)
@@ -504,6 +519,31 @@ class Life(Gatewayed):
 
 class Upgrade(Gatewayed):
     """Another version of the daemon takes over: connections wait in the backlog meanwhile, and none is refused."""
+
+    def gateway(self):
+        return super().gateway().replace(f"handshake: {HANDSHAKE_S}s", "handshake: 60s")
+
+    def test_accepted_before(self):
+        """Connections that the old gateway has accepted, and that prove themselves only when it is held, get to the old workers."""
+        connections = [self.connect() for _ in range(4)]
+        ask = f"GET http://plain.lab.test/x HTTP/1.1\r\nHost: plain.lab.test\r\nProxy-Authorization: Bearer {self.token}\r\nConnection: close\r\n\r\n"
+        before = self.daemon.process.pid
+        os.kill(before, signal.SIGUSR2)
+        while True:  # the first that gets no answer at once waits in the backlog
+            late = self.connect(tls=False)
+            late.sendall(ask.encode())
+            late.settimeout(1)
+            try:
+                self.assertTrue(late.recv(1))
+            except TimeoutError:
+                break
+        late.settimeout(30 * SLOW)
+        for c in connections:
+            c.sendall(ask.encode())
+        for c in (*connections, late):
+            self.assertTrue(self.rest(c).startswith(b"HTTP/1.1 200 "), self.daemon.stderr())
+        self.assertTrue(wait_until(lambda: self.answering() != before, 30 * SLOW), self.daemon.stderr())
+        self.addCleanup(self.end, self.answering())
 
     def test_upgrade(self):
         kept, other = self.tunnel(), self.create("two")["token"]

@@ -207,9 +207,8 @@ class Faults(Sleeping):
         """Nothing goes through while no worker can be started, and the session serves once one can."""
         pid = self.daemon.process.pid
         before = resource.prlimit(pid, resource.RLIMIT_NOFILE)
-        used = {int(fd) for fd in os.listdir(f"/proc/{pid}/fd")}
-        resource.prlimit(pid, resource.RLIMIT_NOFILE, (next(fd for fd in range(len(used) + 1) if fd not in used), before[1]))
         try:
+            self.assertTrue(wait_until(lambda: self.starves(pid, before[1]), 20 * SLOW), os.listdir(f"/proc/{pid}/fd"))
             answers = []
             t = threading.Thread(target=lambda: answers.append(self.get(timeout=60 * SLOW)))
             t.start()
@@ -220,6 +219,17 @@ class Faults(Sleeping):
         t.join()
         self.assertIn(answers[0][:13], (b"HTTP/1.1 200 ", b"HTTP/1.1 503 "), answers)
         self.assert_answers()
+
+    @staticmethod
+    def starves(pid, most):
+        """Sets the limit so that no descriptor is free. False: some were in use only for a moment, and are free now."""
+        def free():
+            used = {int(fd) for fd in os.listdir(f"/proc/{pid}/fd")}
+            return next(fd for fd in range(len(used) + 1) if fd not in used)
+        limit = free()
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, (limit, most))
+        time.sleep(0.2)
+        return free() >= limit
 
     def test_killed_workers(self):
         """A worker that dies while it wakes is replaced; connections wait for the next."""

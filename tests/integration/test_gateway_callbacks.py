@@ -7,6 +7,8 @@ import hashlib
 import http.client
 import json
 import os
+import re
+import signal
 import ssl
 import subprocess
 import time
@@ -427,6 +429,36 @@ class LangSmith(CallbackCase):
         self.assertEqual(self.post(body[:10], self.sign(body), length=len(body)), b"")
         self.assertGreater(time.monotonic() - begun, 1)
         self.assertEqual(self.code(self.call()), 200)
+
+    def test_a_worker_that_hangs(self):
+        """Bodies count until the worker has them: beyond 16 MiB the gateway takes no more, and all that it took is answered later."""
+        about = {"method": "POST", "url": "https://www.lab.test/v1", "host": "www.lab.test:443", "path": "/v1", "headers": {"Content-Type": ["application/json"]}}
+        about["body_base64"] = base64.b64encode(json.dumps({"model": "small", "x": "y" * 900000}).encode()).decode()
+        bodies = [self.body(about, host="www.lab.test", pad="x" * 700000 + str(i)) for i in range(10)]
+        signed = [(body, self.sign(body)) for body in bodies]
+        worker = self.daemon.call("GET", "/v1/sessions/asks")[2]["worker"]["pid"]
+        os.kill(worker, signal.SIGSTOP)
+        try:
+            with concurrent.futures.ThreadPoolExecutor(8) as pool:
+                answers = [pool.submit(self.post, *question) for question in signed[:8]]
+                self.assertTrue(wait_until(lambda: self.unread() == [0] * 8, 20 * SLOW), self.unread())
+                beyond = self.post(*signed[8])
+                os.kill(worker, signal.SIGCONT)
+                self.assertEqual({self.code(a.result()) for a in answers}, {200})
+        finally:
+            os.kill(worker, signal.SIGCONT)
+        self.assertEqual(self.code(beyond), 503)
+        self.assertEqual(self.code(self.post(*signed[9])), 200, "there is room again")
+
+    @staticmethod
+    def unread():
+        """Of each large question at the gateway: how many of its bytes the gateway has not read; -1: they have not all come."""
+        found = []
+        for line in support.sh("ss", "-tniHO", "state", "established", f"sport = :{ASK_PORT}").splitlines():
+            received = re.search(r"bytes_received:(\d+)", line)
+            if received and int(received[1]) > 100000:
+                found.append(int(line.split()[0]) if int(received[1]) > 1900000 else -1)
+        return found
 
     def test_nothing_is_kept(self):
         """No file of the daemon has the token, a signature or the credential."""

@@ -1,14 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """The gateway with sessions that a client proves by its certificate."""
+import contextlib
 import json
 import os
+import re
 import socket
 import ssl
+import subprocess
+import threading
+import time
 
 import support
 from control_case import Described
 from gateway_case import CLIENT4, GATEWAY4, PLAIN_PORT, TLS_PORT, Gatewayed
-from support import HTTP, SLOW, sh, wait_until
+from support import HTTP, SLOW, VETHGUARD, sh, wait_until
 
 
 class Certified(Gatewayed):
@@ -229,6 +234,55 @@ class Issued(Certified):
         status, _, answer = self.daemon.call("POST", "/v1/sessions/one/certificate", {"certificate_sha256": self.hash(self.agent)})
         self.assertEqual((status, "by-certificate" in answer["detail"]), (409, True), answer)
         self.assert_served(token=self.token)
+
+    def test_a_lost_answer(self):
+        """The daemon takes the certificate, and its answer never comes: the files stay, since nothing else proves the session."""
+        kept = self.tunnel()
+        for argv in (("--out", self.path), ()):
+            r = self.without_answer("one", *argv)
+            self.assertEqual((r.returncode, "answer is lost" in r.stderr), (3, True), r)
+        second = os.path.join(self.dir, "second")
+        pem, key = r.stdout.split("-----BEGIN PRIVATE KEY-----")
+        for end, text in ((".pem", pem), (".key", "-----BEGIN PRIVATE KEY-----" + key)):
+            with open(second + end, "w") as f:
+                f.write(text)
+        self.cut(kept)
+        self.assertTrue(os.path.exists(self.path + ".pem") and os.path.exists(self.path + ".key"))
+        self.assertEqual(self.code(self.path), "407", "another one has taken its place")
+        self.assertTrue(wait_until(lambda: self.whoami(second), 10 * SLOW), self.daemon.stderr())
+        r = self.without_answer("nobody", "--out", os.path.join(self.dir, "none"))  # the first answer comes, and refuses
+        self.assertEqual((r.returncode, os.path.exists(os.path.join(self.dir, "none.key"))), (1, False), r)
+
+    def without_answer(self, *argv):
+        """The command, through a socket that passes on everything but the answers to POST."""
+        path = os.path.join(self.dir, f"between-{time.monotonic_ns()}.sock")
+        listener = socket.socket(socket.AF_UNIX)
+        listener.bind(path)
+        listener.listen(8)
+
+        def carry():
+            with contextlib.suppress(OSError):
+                while True:
+                    client = listener.accept()[0]
+                    with client, socket.socket(socket.AF_UNIX) as daemon:
+                        request = self.head(client)
+                        length = int(re.search(rb"Content-Length: (\d+)", request)[1])
+                        while length:
+                            more = client.recv(length)
+                            request, length = request + more, length - len(more)
+                        daemon.connect(self.daemon.socket)
+                        daemon.sendall(request)
+                        answer = self.rest(daemon)
+                        if request.startswith(b"GET "):
+                            client.sendall(answer)
+        thread = threading.Thread(target=carry)
+        thread.start()
+        try:
+            return subprocess.run([VETHGUARD, "session", "certificate", *argv, "--socket", path], capture_output=True, text=True, timeout=60 * SLOW)
+        finally:
+            listener.shutdown(socket.SHUT_RDWR)
+            thread.join()
+            listener.close()
 
     def test_described(self):
         """The call is as docs/openapi.yaml has it, refusals too."""

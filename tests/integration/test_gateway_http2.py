@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The gateway in HTTP/2: tunnels, requests and base URLs as streams, each with a proof of its own, and what is refused."""
+import contextlib
 import json
 import os
+import signal
 import socket
 import ssl
 import time
@@ -275,6 +277,33 @@ class Http2(Gatewayed):
         self.open(p, connect, end=False)
         self.assertTrue(p.wait(lambda: p.closed, 10 * SLOW))
         self.assertEqual(p.failed(), "PROTOCOL_ERROR")
+
+    def test_upgrade(self):
+        """Another daemon takes over: streams that have begun go on, and further ones need a new connection."""
+        p = self.peer()
+        tunnel = self.open(p, [(":method", "CONNECT"), (":authority", "plain.lab.test:80"), self.proof()], end=False)
+        self.assertTrue(p.wait(lambda: p.stream(tunnel).status() == 200, 20 * SLOW))
+        self.assert_good(p)
+        before = self.daemon.process.pid
+        os.kill(before, signal.SIGUSR2)
+        self.assertTrue(p.wait(lambda: p.goaways, 30 * SLOW), self.daemon.stderr())
+        self.assertTrue(wait_until(lambda: self.answering() not in (None, before), 30 * SLOW), self.daemon.stderr())
+        self.addCleanup(self.finish, self.answering())
+        p.send_body(tunnel, b"GET /t HTTP/1.1\r\nHost: plain.lab.test\r\nConnection: close\r\n\r\n", end=False)
+        self.assertIn(b'"/t"', self.answer(p, tunnel).body)
+        self.assert_good(self.peer(), "a new connection")
+
+    def answering(self):
+        try:
+            return self.daemon.call("GET", "/v1/status")[2]["processes"]["supervisor"]
+        except (OSError, KeyError):
+            return None
+
+    @staticmethod
+    def finish(pid):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGTERM)
+            wait_until(lambda: not os.path.exists(f"/proc/{pid}"), 30 * SLOW)
 
     def test_certificate(self):
         path = os.path.join(self.dir, "agent")

@@ -91,6 +91,17 @@ class Told(test_ask.Asking):
         self.decide(ask)
         self.assertNotEqual(end()[0], 403)
         self.assertEqual(len(self.told("/flaky")), 2)
+        with open(self.daemon.config) as f:
+            good = f.read()
+        with open(self.daemon.config, "w") as f:
+            f.write(good.replace("${method} ${url} by ${rule}", "${url}" * 100))
+        self.assertEqual(self.daemon.call("POST", "/v1/reload", {})[0], 200)
+        end = self.begin("/pulls/1?" + "x" * 200)
+        ask = self.asks(1)[0]
+        self.assertTrue(wait_until(lambda: "what the webhook would be told has more than 8000 bytes" in self.daemon.stderr(), 10 * SLOW), self.daemon.stderr())
+        self.decide(ask)
+        self.assertNotEqual(end()[0], 403)
+        self.assertEqual(len(self.told("/flaky")), 2)
 
 
 class Decided(Told):

@@ -139,6 +139,25 @@ class Inquiring(daemon_case.Attached):
         self.assertTrue(wait_until(lambda: not self.allowed(), 10 * support.SLOW))
         self.assertEqual(self.asks(), [])
 
+    def test_a_reload_that_fails(self):
+        """The policy cannot be loaded when an approval ends: the log says so, each time after a longer pause, until it can."""
+        ask = self.propose()["id"]
+        self.assertTrue(wait_until(lambda: self.asks(id=ask), 10 * support.SLOW))
+        self.decide(ask, for_s=3600)
+        with open(self.policy) as f:
+            good = f.read()
+        with open(self.policy, "a") as f:
+            f.write("nonsense: 1\n")
+        self.decide(ask, "refuse", reason="enough")
+        self.assertTrue(wait_until(lambda: "is still in force" in self.daemon.stderr() and "tried again in 2 s" in self.daemon.stderr(), 10 * support.SLOW),
+                        self.daemon.stderr())
+        self.assertEqual(self.daemon.stderr().count("tried again in 1 s"), 1, self.daemon.stderr())
+        self.assertTrue(self.allowed())
+        with open(self.policy, "w") as f:
+            f.write(good)
+        self.assertEqual(self.daemon.call("POST", "/v1/sandboxes/one/reload", {})[0], 200)
+        self.assertTrue(wait_until(lambda: not self.allowed(), 10 * support.SLOW))
+
     def test_refused_proposals(self):
         """A proposal that is malformed, one too many, or denied by a rule of the operator's opens nothing."""
         for changed in ({"to": "https://10.0.0.1"}, {"to": "tcp://api.lab.test:22"}, {"to": "https://vethguard.internal"}, {"methods": []},

@@ -58,7 +58,8 @@ WRONG_OF = {
     "keeper": ["root of nobody"],
     "recorder": ["recorder ready", "taken ahead", "summary ahead"],
 }
-WRONG_OF_GATEWAY = ["gateway ready", "cut enter", "enter flood", "guess flood", "token flood"]
+WRONG_OF_GATEWAY = ["gateway ready", "cut enter", "enter flood", "guess flood", "token flood",
+                    "hand over no client", "hand over nothing", "guess with descriptor"]
 
 
 class Hostile(Case):

@@ -92,6 +92,14 @@ class Floor(Case):
         self.assertEqual(told, ["200", "200", "429"])
         self.assertIn("of the floor", box.run("curl", "-sS", "https://api.lab.test/").out)
 
+    def test_limits_of_the_infrastructure(self):
+        """The rule's own limits bound what no policy can; a policy's limits do not count there, nor its there for the policy."""
+        write(USUAL, HEAD + "infrastructure: [{name: ca, to: api.lab.test, limits: {requests: 2/1d}}]\n")
+        box = self.sandbox(policy("https://www.lab.test", deny=["https://api.lab.test"], more="limits: {requests: 1/1d}\n"))
+        told = [self.status(box, f"https://{host}.lab.test/") for host in ("api", "api", "api", "www", "www")]
+        self.assertEqual(told, ["200", "200", "429", "200", "429"])
+        self.assertEqual(box.event(HTTP, status_code="policy-limit")["firewall_rule"], {"name": "infrastructure:ca", "type": "infrastructure"})
+
     def refused(self, why, text=WIDE, prefix=()):
         r = subprocess.run([*prefix, VETHGUARD, "run", "--policy", support.LAB.write("floored.yaml", text, 0o644), "--config",
                             support.LAB.path("config.yaml"), "--", "echo", "ran"], capture_output=True, text=True, timeout=30 * SLOW, cwd="/")

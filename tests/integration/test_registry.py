@@ -116,14 +116,14 @@ class Refused(Registry):
     def test_scopes(self):
         box = self.box()
         for query, words in (("scope=repository:evil/app:pull", "does not name"), ("scope=repository:acme/app:pull,push", "an action"),
-                             ("scope=repository:acme/app:*", "an action"), ("scope=registry:catalog:*", "without a scope"), ("", "without a scope"),
+                             ("scope=repository:acme/app:*", "an action"), ("scope=registry:catalog:*", "not repository:NAME"), ("", "without a scope"),
                              ("scope=repository:acme/app:pull&scope=repository:evil/app:pull", "does not name"),
                              ("scope=repository:acme/app:pull+repository:evil/app:pull", "does not name"),
                              ("scope=repository:acme/app:pull&%73cope=repository:evil/app:pull", "other parameters"),
                              ("scope=repository:acme/app:pull;scope=repository:evil/app:pull", "other parameters"),
                              ("scope=repository:acme/app:pull&grant_type=password", "other parameters"),
                              ("scope=repository:acme/app:pull&service=registry.lab", "twice"),
-                             ("&".join(["scope=repository:acme/app:pull"] * 17), "without a scope"),
+                             ("&".join(["scope=repository:acme/app:pull"] * 17), "more than 16 scopes"),
                              ("account=" + "a" * 8000 + "&scope=repository:evil/app:pull", "does not name")):
             self.denied(box, self.token(box, "/token?service=registry.lab&" + query), words)
         self.denied(box, self.token(box, "/token?service=other&scope=repository:acme/app:pull"), "a service that")

@@ -16,6 +16,7 @@
 #define CONTROL_CLIENT_TEXT_MAX 1536
 
 struct control_answer {
+	bool asked;      /* the daemon may have got the request */
 	unsigned status; /* 0: no answer came */
 	json_t *json;    /* owned; NULL: none */
 };

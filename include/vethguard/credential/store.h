@@ -27,6 +27,7 @@ struct credential_value {
 	uint32_t serial;               /* client-certificate: no other value has it; connections are shared under it */
 	struct aws_keys *aws;          /* sigv4: the keys */
 	struct secret jar; /* what logins, or a registry's token service, gave (credential/jar.h); else empty */
+	uint32_t epoch;    /* how often the credential had been rotated or revoked when this value was asked for */
 	unsigned references;
 };
 /* Adds a reference; drops one, and wipes and frees the value with the last. */
@@ -97,8 +98,10 @@ void credential_wait_cancel(struct credential_wait *wait); /* allowed when not w
 void credential_store_answer(struct credential_store *store, uint32_t credential, struct slice value, uint32_t ttl_ms,
         uint32_t renew_ms, const char *error);
 /* Puts what a login has given into the credential's jar, here and at the keeper; for inject: docker-registry only here.
- * Returns 0 or -errno. */
-int credential_store_seal(struct credential_store *store, uint32_t credential, const struct jar_token *token);
+ * used: the value with which the login was requested. Returns 0; -ESTALE: the credential was rotated or revoked since
+ * that value was asked for, and nothing is kept; or -errno. */
+int credential_store_seal(struct credential_store *store, uint32_t credential, const struct credential_value *used,
+        const struct jar_token *token);
 /* The keeper is gone: tells error (copied) to all waiting callers. Values that are held stay valid for their ttl. */
 void credential_store_fail_all(struct credential_store *store, const char *error);
 

@@ -14,6 +14,7 @@ struct ipc_message {
 	struct reader body;
 	int fds[MESSAGE_FDS_MAX]; /* after on_message those >= 0 are closed; set kept ones to -1 */
 	size_t fd_count;
+	bool lost; /* it came with descriptors for which this process has no room; fd_count is then 0 */
 };
 
 struct ipc_peer;
@@ -32,6 +33,7 @@ struct ipc_peer {
 	ipc_on_end on_end;
 	const char *name; /* for messages: "keeper", "worker of sandbox x" (borrowed) */
 	bool open;
+	bool may_lose; /* ipc_peer_may_lose() */
 	bool unread; /* the socket may hold more: the task reads on */
 	int failure; /* why it is being cut off; the task does it */
 	bool *alive; /* cleared by ipc_peer_close(): on_message may close, or free, the peer */
@@ -43,6 +45,8 @@ struct ipc_peer {
 int ipc_peer_open(struct loop *loop, struct ipc_peer *peer, int fd, const char *name, ipc_on_message on_message,
         ipc_on_end on_end);
 void ipc_peer_close(struct ipc_peer *peer); /* no callback follows */
+/* From now on on_message gets messages whose descriptors were lost, too. Otherwise such a message cuts the peer off. */
+void ipc_peer_may_lose(struct ipc_peer *peer);
 /* Handles what has arrived already, through on_message and, at the end of the stream, on_end. For a peer whose
  * process is known to have exited, so that its last messages are handled whichever sign of its end came first. */
 void ipc_peer_drain(struct ipc_peer *peer);
@@ -58,11 +62,11 @@ bool ipc_peer_has_room(const struct ipc_peer *peer, size_t size, size_t fd_count
 int ipc_peer_flush(struct ipc_peer *peer, int timeout_ms);
 /* Like ipc_send() for a message that holds a secret: the bytes are wiped, also if they had to be queued, in locked
  * memory. */
-int ipc_send_secret(struct ipc_peer *peer, uint8_t *message, size_t size);
+int ipc_send_secret(struct ipc_peer *peer, uint8_t *message, size_t size, const int *fds, size_t fd_count);
 
 /* Makes a pair: [0] and [1], close-on-exec, non-blocking, with room for MESSAGE_BYTES_MAX. Returns 0 or -errno. */
 int ipc_pair(int fds[2]);
-/* Datagrams of types that carry secrets (MESSAGE_CA, MESSAGE_CREDENTIAL) are wiped from the receive buffer after
+/* Datagrams of types that carry secrets (MESSAGE_CA, MESSAGE_CREDENTIAL, ...) are wiped from the receive buffer after
  * on_message; the caller wipes what the blocking helper received. */
 /* Blocking helpers for a program's first steps, before its loop runs: the whole message is in buf
  * (MESSAGE_BYTES_MAX), message points into it. timeout_ms < 0: wait for ever. Return 0; -ETIMEDOUT; -EPIPE: closed;

@@ -51,6 +51,10 @@ struct config_limits {
 };
 
 #define CONFIG_QUERIES_DROPPED 2
+#define CONFIG_WORKERS_MAX 16
+/* Changes the limits to the part that one of several workers gets of those that each worker counts by itself. Names and
+ * datagrams are the first worker's alone, and the fence bounds connections per second: these limits stay. */
+void config_limits_divide(struct config_limits *limits, uint32_t workers);
 
 struct config_timeouts {
 	uint32_t hello_ms;    /* first bytes, TLS handshake with the sandbox */
@@ -304,6 +308,7 @@ struct config {
 	bool watch;                /* the daemon reloads policies whose files change */
 	char audit_file[PATH_MAX]; /* empty: the command's default */
 	char floor[PATH_MAX];      /* the daemon's floor; empty: POLICY_FLOOR_PATH, if it exists */
+	uint32_t workers;          /* processes that serve one sandbox, CONFIG_WORKERS_MAX at most */
 	struct config_limits limits;
 	struct config_timeouts timeouts;
 };

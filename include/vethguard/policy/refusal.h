@@ -12,6 +12,7 @@
 struct policy_refusal {
 	unsigned weight; /* how far the rule agreed with the request; 0: no rule has noted anything */
 	uint32_t rule;
+	bool of_value; /* the rule takes the request's names, and refused an argument or another value */
 	char text[POLICY_REFUSAL_MAX]; /* printable */
 };
 

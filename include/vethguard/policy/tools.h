@@ -9,10 +9,19 @@
 #include "vethguard/base/buf.h"
 #include "vethguard/policy/body.h"
 
-/* The caller's function that tells whether a tool may be called. */
+struct json_tree;
+struct json_value;
+
+#define TOOL_TEXT_MAX (64u << 10) /* bytes of one text about a tool; a larger one is found for its size */
+
+/* The caller's functions. */
 struct policy_tools {
 	void *context;
+	/* Tells whether a tool may be called. */
 	bool (*may_call)(void *context, struct slice tool);
+	/* NULL; or tells of a tool that may be called whether it may stay in the list, by what the list says of it: an
+	 * object of tree. May be called twice for a tool. */
+	bool (*may_show)(void *context, struct slice tool, const struct json_tree *tree, const struct json_value *said);
 };
 
 /* Looks at the messages of a JSON text: one, or an array of them. Takes out of the array `tools` of each result the
@@ -20,6 +29,24 @@ struct policy_tools {
  * without these tools; 0: there are none, and nothing was written to out; -EBADMSG: two readers could take the text
  * differently; -ENOMEM. */
 int policy_tools_filter(const struct policy_tools *tools, struct slice text, struct buf *out);
+/* Looks through all texts that a list has about a tool for what speaks to a model rather than about the tool: orders to
+ * ignore other instructions or to keep something from the user, marks of prompts, files with keys, invisible
+ * characters. Returns what was found as the end of a sentence ("has invisible characters"), or NULL. */
+const char *policy_tool_instructs(const struct json_tree *tree, const struct json_value *said);
+
+/* What a policy wants for a tool whose description changes or instructs (the key descriptions of mcp). */
+enum policy_descriptions {
+	POLICY_DESCRIPTIONS_ALERT, /* a finding */
+	POLICY_DESCRIPTIONS_BLOCK, /* and the tool is taken out of the list */
+	POLICY_DESCRIPTIONS_OFF
+};
+/* Returns what the rule wants that would allow a call of the tool: see policy_may_call(). In mode observe BLOCK becomes
+ * ALERT. */
+enum policy_descriptions policy_tool_descriptions(
+        const struct policy *policy, const struct policy_request *request, struct slice tool);
+/* True if some rule has mcp: answers may list tools. */
+bool policy_has_tools(const struct policy *policy);
+
 /* True if some message of the body asks for a list of tools, or if that is not known: body is NULL, was not read or
  * is no JSON. */
 bool policy_body_lists_tools(const struct policy_body *body);

@@ -123,6 +123,26 @@ uint16_t tls_version(const struct tls *tls); /* 0x0303 or 0x0304 */
 /* One sentence about the last TLS_ERROR: "certificate has expired", "hostname mismatch", ... Static text. */
 const char *tls_error_text(const struct tls *tls);
 
+/* --- a server's connection with which another process goes on (record/handover.c) --- */
+
+/* The state of a connection of TLS 1.3 after its handshake. Secret: whoever has it reads and writes the connection, but
+ * knows nothing of the server's key or of other connections. */
+#define TLS_STATE_SECRET_MAX 48
+#define TLS_STATE_SUITES 3
+struct tls_state {
+	uint8_t suite;    /* 0 to 2: TLS_AES_128_GCM_SHA256, TLS_AES_256_GCM_SHA384, TLS_CHACHA20_POLY1305_SHA256 */
+	uint8_t secret_n; /* bytes of each secret */
+	uint64_t reading_next, writing_next; /* numbers of the next records */
+	uint8_t reading[TLS_STATE_SECRET_MAX], writing[TLS_STATE_SECRET_MAX]; /* traffic secrets */
+};
+/* Copies the state. Returns false if no other process can go on with the connection now: it speaks TLS 1.2, OpenSSL
+ * still has it, it has ended, or holds received bytes that were not read. After another process has begun, this
+ * connection may only be freed. */
+bool tls_state_read(struct tls *tls, struct tls_state *out);
+/* Goes on with a connection. out: as in tls_accept_new(). Returns NULL if the state cannot be used, or if there is no
+ * memory. */
+struct tls *tls_state_go_on(struct tls_server *server, const struct tls_state *state, struct buf *out);
+
 /* Certificates to trust: PEM text with any number of certificates; other text is skipped. Certificates are parsed
  * when first looked up, so that a large system store costs an idle worker nothing. pem (for example a mapped file)
  * must outlive the trust. Returns NULL if there is no memory. */

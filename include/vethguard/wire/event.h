@@ -85,6 +85,8 @@ enum event_finding {
 	EVENT_FINDING_GUESSED_TOKENS = 17,     /* clients showed wrong tokens to the gateway */
 	EVENT_FINDING_SECRET = 18,             /* the sandbox sent what looks like a secret (dlp) */
 	EVENT_FINDING_BUNDLE_REFUSED = 19,     /* a bundle was refused for its signature, serial or content */
+	EVENT_FINDING_TOOL_CHANGED = 20,       /* an MCP server describes a tool in another way than before */
+	EVENT_FINDING_TOOL_INSTRUCTS = 21,     /* what an MCP server says of a tool speaks to the model */
 	EVENT_FINDING_COUNT
 };
 
@@ -136,6 +138,7 @@ struct event {
 	struct slice method;
 	struct slice target; /* canonical path and the query as the sandbox sent it */
 	struct slice user_agent;
+	struct slice facts;   /* what the request asks for, encoded: policy/request_facts.h */
 	uint16_t status;      /* the status sent to the sandbox; 0: none */
 	uint8_t http_version; /* 10, 11, 20 */
 	bool callback;        /* another proxy asks about the request, which that proxy sends itself */

@@ -62,21 +62,48 @@ struct message_gateway_session {
 	struct ip_prefix from[MESSAGE_FROM_MAX];
 	bool by_address; /* a client's address proves it: token_hash is empty, and from is not */
 	bool callback;   /* its clients are proxies that ask about requests, and no others */
+	uint64_t admission; /* changes when the proofs before are not valid any more */
 };
 
 struct message_gateway_session_end {
 	uint64_t sandbox_id;
 };
 
-struct message_gateway_enter {
+/* A client's connection that is given away whole, with its descriptor: the worker goes on where the gateway has
+ * stopped. Secret: the receiver wipes the datagram. */
+enum message_handed {
+	MESSAGE_HANDED_NOT = 0,   /* it stays with the gateway, which relays */
+	MESSAGE_HANDED_PROXY = 1, /* it begins as every connection to an explicit proxy */
+	/* SOCKS5: what comes next is the client's request. */
+	MESSAGE_HANDED_SOCKS = 2,
+	MESSAGE_HANDED_SOCKS_LOGIN = 3, /* the same, and the client waits for the answer to its login (RFC 1929) */
+	/* Transparent TLS: `first` is a request of SOCKS5 that the gateway has written, and then the client's bytes. The
+	 * client sees no answer of SOCKS5, but an alert of TLS if the request is refused. */
+	MESSAGE_HANDED_TRANSPARENT = 4,
+	MESSAGE_HANDED_COUNT
+};
+#define MESSAGE_FIRST_MAX 32768 /* bytes that the gateway has received, or written, and that come first */
+#define MESSAGE_TRAFFIC_SECRET_MAX 48
+struct message_handover {
+	enum message_handed handed; /* MESSAGE_HANDED_NOT: nothing of the following is there */
+	struct slice first;
+	/* The state of the client's TLS, as in struct tls_state (tls/tls.h). Both empty: the client speaks no TLS. */
+	struct slice reading, writing;
+	uint8_t suite;
+	uint64_t reading_next, writing_next;
+};
+
+struct message_gateway_enter { /* + fd: the client's connection, if it is handed over */
 	uint64_t sandbox_id;
 	struct ip source; /* the client's address */
 	uint16_t source_port;
 	struct ip reached; /* the gateway's address to which the client may send datagrams; family 0: none */
 	enum message_form form;
+	uint64_t admission; /* as in struct message_gateway_session, when the connection was proved */
+	struct message_handover handover;
 };
 
-struct message_gateway_entered {
+struct message_gateway_entered { /* + fd if entered, unless the connection was handed over */
 	bool entered; /* false: no worker serves the session at the moment */
 };
 
@@ -131,6 +158,7 @@ struct message_worker_enter {
 	uint16_t source_port;
 	struct ip reached; /* as in struct message_gateway_enter */
 	enum message_form form;
+	struct message_handover handover;
 };
 
 struct message_worker_associate {

@@ -36,7 +36,7 @@ struct message_recorder_ring {
 #define MESSAGE_RECORDER_RINGS_ALL_MAX 20480 /* rings of all sandboxes: the journal has room for notes of them */
 /* What the recorder can hold of one sandbox while the log cannot be written: rings that are not drained, and bytes of
  * supervisor events that are not TAKEN, each with a fixed cost besides its own bytes. */
-#define MESSAGE_RECORDER_RINGS_MAX 16
+#define MESSAGE_RECORDER_RINGS_MAX 40
 #define MESSAGE_RECORDER_AHEAD_MAX (64u << 10)
 #define MESSAGE_RECORDER_EVENT_COST 32
 

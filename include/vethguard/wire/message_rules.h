@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* message_rules: the messages between supervisor and worker about limits of the policy, and about what a person has to
- * approve. Part of wire/message.h, which includes it. */
+/* message_rules: the messages between supervisor and worker about limits of the policy, about a sandbox's other
+ * workers, and about what a person has to approve. Part of wire/message.h, which includes it. */
 #ifndef VETHGUARD_WIRE_MESSAGE_RULES_H
 #define VETHGUARD_WIRE_MESSAGE_RULES_H
 
@@ -12,6 +12,12 @@
 struct message_worker_limits {
 	size_t count;
 	struct slice shared[MESSAGE_LIMITS_MAX]; /* key of the label; empty: the sandbox's own */
+};
+
+#define MESSAGE_SEATS_MAX 64
+struct message_worker_team {
+	uint32_t seat;   /* of this worker (ipc/team.h); below MESSAGE_SEATS_MAX */
+	uint8_t further; /* 0: the first worker, which answers names; 1: another one */
 };
 
 #define MESSAGE_ASKS_MAX 64 /* requests that wait at one worker; also grants of one sandbox */
@@ -57,6 +63,7 @@ struct message_worker_proposed {
 MESSAGE_CODEC(worker_proposal);
 MESSAGE_CODEC(worker_proposed);
 MESSAGE_CODEC(worker_limits);
+MESSAGE_CODEC(worker_team);
 MESSAGE_CODEC(worker_ask);
 MESSAGE_CODEC(worker_answer);
 MESSAGE_CODEC(worker_grant);

@@ -186,11 +186,11 @@ enum message_type {
 	MESSAGE_GATEWAY_SESSION = 85,     /* struct message_gateway_session: a new session, or a changed one */
 	MESSAGE_GATEWAY_SESSION_END = 86, /* struct message_gateway_session_end: cut its connections and forget it */
 	MESSAGE_GATEWAY_ENTER = 87,   /* gateway -> supervisor: struct message_gateway_enter: lead this authenticated
-	                                 connection to its session's worker */
-	MESSAGE_GATEWAY_ENTERED = 88, /* the reply: struct message_gateway_entered + fd if entered */
+	                                 connection to its session's worker. The only message of a role with an fd */
+	MESSAGE_GATEWAY_ENTERED = 88, /* the reply: struct message_gateway_entered */
 	MESSAGE_GATEWAY_GUESSES = 89, /* gateway -> supervisor: struct message_gateway_guesses */
 	MESSAGE_GATEWAY_HOLD = 90,    /* no body: accept nothing until RESUME; new connections wait in the backlog. The
-	                                 gateway starts in this state */
+	                                 gateway starts in this state. The reply: HELD */
 	MESSAGE_GATEWAY_RESUME = 91,  /* no body */
 
 	/* supervisor -> worker, continued */
@@ -234,6 +234,18 @@ enum message_type {
 	                                    that token's process; a later one replaces it */
 	MESSAGE_KEEPER_KEY_TOKEN_LATE = 113, /* keeper -> supervisor: struct message_key_token: the token's process has
 	                                        to end, and why */
+	/* supervisor <-> gateway, continued */
+	MESSAGE_GATEWAY_HELD = 114, /* the reply to HOLD, no body, unless RESUME comes before: each connection that was
+	                               accepted has its worker, or has ended */
+	/* supervisor -> worker, no body: close all connections that the gateway has handed over: their proof is not
+	 * valid any more */
+	MESSAGE_WORKER_CUT = 115,
+	/* supervisor -> worker, before START, if the sandbox has several workers: struct message_worker_team + the
+	 * memory that they share (ipc/team.h) */
+	MESSAGE_WORKER_TEAM = 116,
+	/* supervisor -> worker, before a START whose policy has rules with mcp; no body, one fd: the memory of what
+	 * servers said of their tools, a table of ipc/shared_names.h */
+	MESSAGE_WORKER_TOOLS = 117,
 	MESSAGE_TYPE_COUNT
 };
 /* "WORKER_START", for logs; "?" if type is not a message. */

@@ -53,6 +53,8 @@ struct message_worker_start {
 	} listeners[MESSAGE_LISTENERS_MAX];
 };
 
+#define MESSAGE_TOOLS_MAX 1024 /* tools of MCP servers whose descriptions are remembered for a sandbox */
+
 struct message_listen {
 	uint16_t port; /* of the sandbox; not 0 */
 };

@@ -37,7 +37,8 @@ static void print_difference(const struct control_line *line, const json_t *ask)
 		return;
 	lines = json_object_get(answer.json, "diff");
 	if (json_array_size(lines) == 0)
-		puts("      it changes nothing: the policy allows this already, or denies it");
+		puts("      it changes nothing: the policy allows this already, or a deny rule "
+		     "refuses it");
 	for (size_t i = 0; i < json_array_size(lines); i++)
 		printf("      %s\n", slice_escape_controls(slice_from_string(json_string_value(
 		                                                   json_array_get(lines, i))),

@@ -57,15 +57,21 @@ int control_usage_wrong(const struct control_usage *u, const char *what)
 	return CLI_USAGE;
 }
 
-bool control_path(char out[CONTROL_PATH_MAX], const char *name, const char *tail)
+bool control_path_of(char out[CONTROL_PATH_MAX], const char *folder, const char *what,
+        const char *name, const char *tail)
 {
 	char shown[128];
 
 	if (message_name_is_plain(slice_from_string(name))) {
-		snprintf(out, CONTROL_PATH_MAX, "/sandboxes/%s%s", name, tail);
+		snprintf(out, CONTROL_PATH_MAX, "%s%s%s", folder, name, tail);
 		return true;
 	}
-	fprintf(stderr, "vethguard: error: no sandbox can be called '%s': " MESSAGE_NAME_RULE "\n",
+	fprintf(stderr, "vethguard: error: no %s can be called '%s': " MESSAGE_NAME_RULE "\n", what,
 	        slice_escape(slice_from_string(name), shown, sizeof(shown)), MESSAGE_NAME_MAX);
 	return false;
+}
+
+bool control_path(char out[CONTROL_PATH_MAX], const char *name, const char *tail)
+{
+	return control_path_of(out, "/sandboxes/", "sandbox", name, tail);
 }

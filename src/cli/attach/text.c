@@ -250,6 +250,18 @@ static void put_list(const char *key, const json_t *list)
 	}
 }
 
+static void put_numbers(const char *key, const json_t *list)
+{
+	for (size_t i = 0; i < json_array_size(list); i++) {
+		char shown[24];
+
+		snprintf(shown, sizeof(shown), "%" JSON_INTEGER_FORMAT,
+		        json_integer_value(json_array_get(list, i)));
+		put_line(key, shown);
+		key = "";
+	}
+}
+
 void control_print_sandbox(const json_t *sandbox)
 {
 	const json_t *policy = json_object_get(sandbox, "policy");
@@ -282,6 +294,7 @@ void control_print_sandbox(const json_t *sandbox)
 	if (json_integer_value(json_object_get(sandbox, "proxy_port")))
 		put_number("proxy port", sandbox, "proxy_port");
 	put_number("worker", worker, "pid");
+	put_numbers("  further", json_object_get(worker, "further"));
 	put_number("  restarts", worker, "restarts");
 	put_number("  retired", worker, "retired");
 	put_number("fence mended", json_object_get(sandbox, "fence"), "mended");

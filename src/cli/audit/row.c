@@ -97,6 +97,32 @@ static bool is_default_port(struct slice scheme, int64_t port)
 	       (port == 80 && slice_equals(scheme, SLICE("http")));
 }
 
+/* Adds the names that the request asks for: a method alone says little beside a path that all
+ * requests share. */
+static void add_asked(struct audit_row *row, const json_t *event)
+{
+	static const char *const lists[] = {"mcp_tools", "jsonrpc_methods", "graphql_fields",
+	        "llm_models", "git_pushes", "git_forced", "git_deleted"};
+	const json_t *request = audit_member(event, "unmapped.request");
+	const json_t *methods = json_object_get(request, "mcp_methods");
+	unsigned count = 0;
+
+	for (size_t i = 0; i < sizeof(lists) / sizeof(*lists); i++) {
+		const json_t *list = json_object_get(request, lists[i]);
+
+		if (i == 0 && json_array_size(list) == 0)
+			list = methods;
+		for (size_t k = 0; k < json_array_size(list); k++) {
+			const json_t *text = json_array_get(list, k);
+
+			add_text(row->what, sizeof(row->what), count++ ? ", " : " (");
+			add(row->what, sizeof(row->what),
+			        slice_of(json_string_value(text), json_string_length(text)));
+		}
+	}
+	add_text(row->what, sizeof(row->what), count ? ")" : "");
+}
+
 static void read_http(struct audit_row *row, const json_t *event)
 {
 	struct slice method = audit_text(event, "http_request.http_method");
@@ -118,6 +144,7 @@ static void read_http(struct audit_row *row, const json_t *event)
 	add(row->what, sizeof(row->what), audit_text(event, "http_request.url.path"));
 	add_text(row->what, sizeof(row->what), query.n ? "?" : "");
 	add(row->what, sizeof(row->what), query);
+	add_asked(row, event);
 }
 
 static void read_dns(struct audit_row *row, const json_t *event)

@@ -21,6 +21,8 @@ struct json_t;
 #define SUGGEST_PATH_MAX 256  /* a longer path may carry data: not suggested */
 #define SUGGEST_LABEL_MAX 40  /* a longer label of a host may, too */
 #define SUGGEST_METHODS_MAX 8 /* of a rule; more begin another rule */
+#define SUGGEST_VALUES_MAX 64 /* of each list of a condition; more begin another rule */
+#define SUGGEST_VALUE_MAX 96  /* a longer name of a tool, field, ref, ... may carry data, too */
 #define SUGGEST_ID_SIZE 17
 
 /* Why no rule is made for a denial. */
@@ -29,6 +31,9 @@ enum suggest_exclusion {
 	SUGGEST_DENY_RULE,   /* refused by a deny rule */
 	SUGGEST_UPGRADE,     /* a rule allows it, but not its upgrade to another protocol */
 	SUGGEST_CONDITION,   /* a rule allows it, but asks for another query, fields or body */
+	SUGGEST_MANY,        /* the log does not have all that it asks for */
+	SUGGEST_FORCE,       /* a push that may lose commits */
+	SUGGEST_REFS,        /* a push to refs that the log does not have */
 	SUGGEST_NO_RULE,     /* refused for a reason that no rule changes */
 	SUGGEST_FINDING,     /* a finding is about the request or its host */
 	SUGGEST_PLACEHOLDER, /* it may carry a placeholder */
@@ -43,6 +48,18 @@ enum suggest_exclusion {
 	SUGGEST_DOUBT_COUNT
 };
 
+/* What a rule for the request asks of it, beside its destination. */
+enum suggest_kind {
+	SUGGEST_PLAIN, /* method and path */
+	SUGGEST_MCP,
+	SUGGEST_JSONRPC,
+	SUGGEST_GRAPHQL,
+	SUGGEST_GRPC,
+	SUGGEST_GIT,
+	SUGGEST_LLM,
+	SUGGEST_KIND_COUNT
+};
+
 /* One thing that was requested and refused, any number of times. */
 struct suggest_ask {
 	char *policy, *host; /* owned; host canonical, IPv6 in brackets */
@@ -50,6 +67,11 @@ struct suggest_ask {
 	char *what;          /* owned; as `audit show` prints it, escaped */
 	char *credential;    /* owned; the credential whose placeholder the request carried, or
 	                        NULL */
+	char *refused_by;    /* owned; the deny rule's name, or NULL */
+	enum suggest_kind kind;
+	char *place; /* owned; not PLAIN: requests with the same place share a rule */
+	struct json_t
+	        *values; /* owned; not PLAIN: the condition, as an object of arrays of texts */
 	enum policy_scheme scheme;
 	uint16_t port;
 	enum suggest_exclusion exclusion;
@@ -80,7 +102,8 @@ struct suggest_rule {
 	size_t method_count;
 	char *paths[SUGGEST_PATHS_MAX]; /* owned */
 	size_t path_count;
-	bool folded; /* the only path covers more than was requested */
+	struct json_t *values; /* owned; the condition, or NULL */
+	bool folded;           /* the only path covers more than was requested */
 	unsigned long count, failed;
 	int64_t last_ms;
 	const char *event;
@@ -103,14 +126,50 @@ void suggest_fini(struct suggest *s);
 enum suggest_exclusion suggest_exclusion_of(const struct suggest_ask *ask, struct slice query);
 const char *suggest_exclusion_text(enum suggest_exclusion exclusion);
 
+/* audit/suggest_facts.c: reads what the event says of the request (unmapped.request), and sets
+ * ask->kind, place, values and exclusion. Returns 0 or -ENOMEM. */
+int suggest_facts_read(struct suggest_ask *ask, const struct json_t *event);
+/* Returns the key of a policy's rule for the kind ("mcp"), NULL for PLAIN. */
+const char *suggest_kind_key(enum suggest_kind kind);
+
+/* audit/suggest_condition.c: makes a rule of the first of n asks of one destination, and of those
+ * that follow it and have the same kind and place. Sets *taken to how many those are. Returns 0 or
+ * -ENOMEM. */
+int suggest_condition_make(
+        const struct suggest_ask *asks, size_t n, struct suggest_rule *rule, size_t *taken);
+/* Excludes pushes whose refs are not known, unless another ask has refs of that repository. */
+void suggest_condition_settle(struct suggest *s);
+
+/* audit/suggest_rule.c: orders by policy, host, scheme and port. */
+int suggest_compare_destinations(const struct suggest_ask *a, const struct suggest_ask *b);
+bool suggest_same_destination(const struct suggest_ask *a, const struct suggest_ask *b);
+/* Writes "https://host" or "tcp://[::1]:22". Returns out. */
+#define SUGGEST_DESTINATION_MAX 320
+const char *suggest_destination_of(
+        const struct suggest_ask *ask, char out[SUGGEST_DESTINATION_MAX]);
+/* Adds an ask's counts and credential to the rule. */
+void suggest_rule_count(struct suggest_rule *rule, const struct suggest_ask *ask);
+void suggest_note_credential(struct suggest_rule *rule, const char *credential);
+
 /* audit/suggest_policy.c: marks what the policy allows, and what its deny rules refuse. */
 void suggest_decide(struct suggest *s, const struct policy *policy);
+
+/* audit/suggest_question.c: decides about an ask that is not PLAIN. request: its destination,
+ * method and path. Of a request that is several messages, *decision is the first denial, if there
+ * is one. */
+void suggest_question_decide(const struct policy *policy, const struct suggest_ask *ask,
+        const struct policy_request *request, struct policy_decision *decision);
 
 /* audit/suggest_rules.c. After everything is read: compares findings with denials, asks the policy
  * (NULL: none), sorts the asks and makes rules of them, which borrow from s. Returns 0 or
  * -ENOMEM. */
 int suggest_make(struct suggest *s, const struct policy *policy, struct suggest_rules *out);
 void suggest_rules_free(struct suggest_rules *rules);
+
+/* audit/suggest_except.c: names what deny rules refuse as exceptions of these rules: as comments,
+ * and as an array. */
+void suggest_excepts_print(const struct suggest *s, FILE *out);
+struct json_t *suggest_excepts_json(const struct suggest *s);
 
 /* audit/suggest_print.c */
 void suggest_print(const struct suggest *s, const struct suggest_rules *rules, FILE *out);

@@ -16,6 +16,12 @@ static const char *const texts[] = {
                              "rule's upgrade, if it is meant"),
         [SUGGEST_CONDITION] = ("a rule allows the place under conditions, which this request does "
                                "not meet: widen them by hand, if it is meant"),
+        [SUGGEST_MANY] = ("it asks for more than the log has, or programs could read it in "
+                          "different ways"),
+        [SUGGEST_FORCE] = ("a push that may lose commits, deletes a ref or moves a tag: write "
+                           "force or delete by hand, if it is meant"),
+        [SUGGEST_REFS] = ("a push to refs that the log does not have: name them under the rule's "
+                          "git, if it is meant"),
         [SUGGEST_NO_RULE] = "no rule would allow it: see 'vethguard audit show'",
         [SUGGEST_FINDING] = "a finding is about it: see 'vethguard audit show'",
         [SUGGEST_PLACEHOLDER] = "it may carry a placeholder of a credential",

@@ -15,6 +15,10 @@ static void decide(const struct policy *policy, const struct suggest_ask *ask,
 		request.method = slice_from_string(ask->method);
 		request.path = slice_from_string(ask->path);
 	}
+	if (ask->kind != SUGGEST_PLAIN) {
+		suggest_question_decide(policy, ask, &request, decision);
+		return;
+	}
 	policy_decide(policy, &request, decision);
 	if (decision->verdict == POLICY_DENY && policy_relays_unread(policy, &request, &connection))
 		*decision = connection;

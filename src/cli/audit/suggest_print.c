@@ -9,7 +9,6 @@
 
 #define SHOWN_MAX 1024       /* bytes of a request in a comment: a host and the start of a path */
 #define REFUSED_SHOWN_MAX 40 /* requests without a suggested rule; the others are only counted */
-#define DESTINATION_MAX 320
 #define TIME_MAX 32
 
 static const char *time_of(int64_t ms, char out[TIME_MAX])
@@ -22,21 +21,27 @@ static const char *time_of(int64_t ms, char out[TIME_MAX])
 	return out;
 }
 
-static const char *destination_of(const struct suggest_ask *ask, char out[DESTINATION_MAX])
-{
-	bool bracket = strchr(ask->host, ':') && ask->host[0] != '[';
-	int n = snprintf(out, DESTINATION_MAX, "%s://%s%s%s", policy_scheme_name(ask->scheme),
-	        bracket ? "[" : "", ask->host, bracket ? "]" : "");
-
-	if (n > 0 && n < DESTINATION_MAX &&
-	        !((ask->scheme == POLICY_HTTPS && ask->port == 443) ||
-	                (ask->scheme == POLICY_HTTP && ask->port == 80)))
-		snprintf(out + n, DESTINATION_MAX - (size_t)n, ":%u", ask->port);
-	return out;
-}
-
 static const char *opens(const struct suggest_rule *rule)
 {
+	static const char *const conditions[SUGGEST_KIND_COUNT] = {
+	        [SUGGEST_MCP] = "these tools and methods with any arguments (mcp.arguments bounds "
+	                        "them), and what each MCP session needs; no credential is sent",
+	        [SUGGEST_JSONRPC] =
+	                "these methods with any params (jsonrpc.params bounds them); no "
+	                "credential is sent",
+	        [SUGGEST_GRAPHQL] = "these operations and fields with any arguments; no credential "
+	                            "is sent",
+	        [SUGGEST_GRPC] = "these calls with any messages; no credential is sent",
+	        [SUGGEST_GIT] = "reading that repository; no credential is sent",
+	        [SUGGEST_LLM] = "these models with any number of tokens (llm.max_output_tokens and "
+	                        "limits bound them); no credential is sent",
+	};
+
+	if (rule->values && json_object_get(rule->values, "push"))
+		return "reading that repository, and pushes to these refs that lose no commits; no "
+		       "credential is sent";
+	if (rule->values)
+		return conditions[rule->ask->kind];
 	if (!rule->method_count)
 		return "everything to and from there, unread";
 	if (rule->folded)
@@ -59,17 +64,29 @@ static void print_unknown(const struct suggest_rule *rule, FILE *out)
 		fputs("  # not known: whose address this is, because no name was asked for\n", out);
 }
 
-static void print_rule(const struct suggest_rule *rule, FILE *out)
+static void print_list(const char *name, const json_t *texts, FILE *out)
 {
-	char to[DESTINATION_MAX], when[TIME_MAX], policy[SHOWN_MAX];
+	fprintf(out, "      %s: [", name);
+	for (size_t i = 0; i < json_array_size(texts); i++)
+		fprintf(out, "%s\"%s\"", i ? ", " : "",
+		        json_string_value(json_array_get(texts, i)));
+	fputs("]\n", out);
+}
 
-	fprintf(out, "  # %lu x, last %s, event %s", rule->count, time_of(rule->last_ms, when),
-	        rule->event);
-	fprintf(out, "\n  # policy %s\n",
-	        slice_escape(slice_from_string(rule->ask->policy), policy, sizeof(policy)));
-	fprintf(out, "  # opens: %s\n", opens(rule));
-	print_unknown(rule, out);
-	fprintf(out, "  - to: \"%s\"\n", destination_of(rule->ask, to));
+/* Prints the condition; its texts have no character that YAML or a policy would read. */
+static void print_condition(const struct suggest_rule *rule, FILE *out)
+{
+	const char *name;
+	json_t *texts;
+
+	if (!rule->values)
+		return;
+	fprintf(out, "    %s:\n", suggest_kind_key(rule->ask->kind));
+	json_object_foreach(rule->values, name, texts) print_list(name, texts, out);
+}
+
+static void print_methods(const struct suggest_rule *rule, FILE *out)
+{
 	if (!rule->method_count)
 		return;
 	fputs("    methods: [", out);
@@ -78,6 +95,21 @@ static void print_rule(const struct suggest_rule *rule, FILE *out)
 	fputs("]\n    paths:\n", out);
 	for (size_t i = 0; i < rule->path_count; i++)
 		fprintf(out, "      - \"%s\"\n", rule->paths[i]);
+}
+
+static void print_rule(const struct suggest_rule *rule, FILE *out)
+{
+	char to[SUGGEST_DESTINATION_MAX], when[TIME_MAX], policy[SHOWN_MAX];
+
+	fprintf(out, "  # %lu x, last %s, event %s", rule->count, time_of(rule->last_ms, when),
+	        rule->event);
+	fprintf(out, "\n  # policy %s\n",
+	        slice_escape(slice_from_string(rule->ask->policy), policy, sizeof(policy)));
+	fprintf(out, "  # opens: %s\n", opens(rule));
+	print_unknown(rule, out);
+	fprintf(out, "  - to: \"%s\"\n", suggest_destination_of(rule->ask, to));
+	print_methods(rule, out);
+	print_condition(rule, out);
 	if (rule->credential && !rule->several)
 		fprintf(out,
 		        "    # Its placeholder came with the request; without this line no key is "
@@ -130,6 +162,7 @@ void suggest_print(const struct suggest *s, const struct suggest_rules *rules, F
 	}
 	if (s->allowed)
 		fprintf(out, "# Left out: %lu that the policy allows by now.\n", s->allowed);
+	suggest_excepts_print(s, out);
 	print_refused(s, out);
 }
 
@@ -144,14 +177,16 @@ static json_t *array_of(const char *const *texts, size_t n)
 
 static json_t *rule_json(const struct suggest_rule *rule)
 {
-	char to[DESTINATION_MAX], when[TIME_MAX];
-	json_t *inner = json_pack("{s:s}", "to", destination_of(rule->ask, to));
+	char to[SUGGEST_DESTINATION_MAX], when[TIME_MAX];
+	json_t *inner = json_pack("{s:s}", "to", suggest_destination_of(rule->ask, to));
 
 	if (rule->method_count) {
 		json_object_set_new(inner, "methods", array_of(rule->methods, rule->method_count));
 		json_object_set_new(inner, "paths",
 		        array_of((const char *const *)rule->paths, rule->path_count));
 	}
+	if (rule->values)
+		json_object_set(inner, suggest_kind_key(rule->ask->kind), rule->values);
 	return json_pack("{s:o, s:s, s:I, s:I, s:s, s:s, s:s, s:b, s:s*}", "rule", inner, "policy",
 	        rule->ask->policy, "count", (json_int_t)rule->count, "failed",
 	        (json_int_t)rule->failed, "last", time_of(rule->last_ms, when), "event",
@@ -172,8 +207,8 @@ int suggest_print_json(const struct suggest *s, const struct suggest_rules *rule
 			        json_pack("{s:s, s:s, s:I, s:s}", "what", s->asks[i].what, "why",
 			                suggest_exclusion_text(s->asks[i].exclusion), "count",
 			                (json_int_t)s->asks[i].count, "event", s->asks[i].event));
-	all = json_pack("{s:o, s:o, s:I}", "suggested", suggested, "refused", refused, "allowed",
-	        (json_int_t)s->allowed);
+	all = json_pack("{s:o, s:o, s:o, s:I}", "suggested", suggested, "excepts",
+	        suggest_excepts_json(s), "refused", refused, "allowed", (json_int_t)s->allowed);
 	rc = all ? json_dumpf(all, out, JSON_COMPACT | JSON_ENSURE_ASCII) : -1;
 	fputc('\n', out);
 	json_decref(all);

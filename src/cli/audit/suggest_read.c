@@ -22,16 +22,23 @@ int suggest_init(struct suggest *s)
 	return s->index && s->findings ? 0 : -ENOMEM;
 }
 
+static void drop(struct suggest_ask *ask)
+{
+	free(ask->policy);
+	free(ask->host);
+	free(ask->method);
+	free(ask->path);
+	free(ask->what);
+	free(ask->credential);
+	free(ask->refused_by);
+	free(ask->place);
+	json_decref(ask->values);
+}
+
 void suggest_fini(struct suggest *s)
 {
-	for (size_t i = 0; i < s->count; i++) {
-		free(s->asks[i].policy);
-		free(s->asks[i].host);
-		free(s->asks[i].method);
-		free(s->asks[i].path);
-		free(s->asks[i].what);
-		free(s->asks[i].credential);
-	}
+	for (size_t i = 0; i < s->count; i++)
+		drop(&s->asks[i]);
 	free(s->asks);
 	free(s->denials);
 	json_decref(s->index);
@@ -202,12 +209,14 @@ static int read_ask(struct suggest_ask *ask, const json_t *event, const struct a
 	ask->exclusion = exclusion_of_event(event);
 	ask->policy = copy_of(audit_text(event, "policy.name"));
 	ask->what = strdup(row->what);
+	ask->refused_by = copy_of(audit_text(event, "firewall_rule.name"));
 	ask->failed = audit_number(event, "action_id") == ACTION_OBSERVED &&
 	              audit_number(event, "disposition_id") == DISPOSITION_ERROR;
 	ask->last_ms = row->time_ms;
 	slice_escape(id, ask->event, sizeof(ask->event));
 	if (class == CLASS_HTTP) {
 		rc = read_http(ask, event);
+		rc = rc ? rc : suggest_facts_read(ask, event);
 	} else if (class == CLASS_NETWORK) {
 		rc = read_connection(ask, event);
 	} else {
@@ -215,7 +224,7 @@ static int read_ask(struct suggest_ask *ask, const json_t *event, const struct a
 		ask->exclusion =
 		        ask->exclusion == SUGGEST_FINE ? SUGGEST_NAME_ONLY : ask->exclusion;
 	}
-	if (rc != 0 || !ask->policy || !ask->what || !ask->host)
+	if (rc != 0 || !ask->policy || !ask->what || !ask->host || !ask->refused_by)
 		return -ENOMEM;
 	if (shown.n && !(ask->credential = copy_of(shown)))
 		return -ENOMEM;
@@ -225,6 +234,8 @@ static int read_ask(struct suggest_ask *ask, const json_t *event, const struct a
 	        (ask->exclusion == SUGGEST_UNSEEN && class != CLASS_DNS &&
 	                exclusion != SUGGEST_FINE))
 		ask->exclusion = exclusion;
+	else if (ask->exclusion == SUGGEST_REFS && exclusion != SUGGEST_FINE)
+		ask->exclusion = exclusion;
 	return 0;
 }
 
@@ -233,26 +244,25 @@ static size_t key_of(const struct suggest_ask *ask, char key[KEY_MAX])
 {
 	int n;
 
-	if (ask->exclusion == SUGGEST_FINE)
+	if (ask->kind != SUGGEST_PLAIN &&
+	        (ask->exclusion == SUGGEST_FINE || ask->exclusion == SUGGEST_REFS)) {
+		char *values = json_dumps(ask->values, JSON_COMPACT | JSON_SORT_KEYS);
+
+		n = snprintf(key, KEY_MAX, "asked\n%d\n%s\n%d\n%s\n%u\n%d\n%s\n%s",
+		        (int)ask->exclusion, ask->policy, (int)ask->scheme, ask->host, ask->port,
+		        (int)ask->kind, ask->place, values ? values : "");
+		free(values);
+	} else if (ask->exclusion == SUGGEST_FINE) {
 		n = snprintf(key, KEY_MAX, "%s\n%d\n%s\n%u\n%s\n%s", ask->policy, (int)ask->scheme,
 		        ask->host, ask->port, ask->method ? ask->method : "",
 		        ask->path ? ask->path : "");
-	else if (ask->exclusion == SUGGEST_NAME_ONLY)
+	} else if (ask->exclusion == SUGGEST_NAME_ONLY) {
 		n = snprintf(key, KEY_MAX, "name\n%s\n%s", ask->policy, ask->host);
-	else
+	} else {
 		n = snprintf(
 		        key, KEY_MAX, "%d\n%s\n%s", (int)ask->exclusion, ask->policy, ask->what);
+	}
 	return n < 0 ? 0 : n < KEY_MAX ? (size_t)n : KEY_MAX - 1;
-}
-
-static void drop(struct suggest_ask *ask)
-{
-	free(ask->policy);
-	free(ask->host);
-	free(ask->method);
-	free(ask->path);
-	free(ask->what);
-	free(ask->credential);
 }
 
 /* Keeps the ask, or counts it if there is one like it. */

@@ -26,17 +26,6 @@ static int compare_texts(const char *a, const char *b)
 	return strcmp(a ? a : "", b ? b : "");
 }
 
-static int compare_destinations(const struct suggest_ask *a, const struct suggest_ask *b)
-{
-	int c = strcmp(a->policy, b->policy);
-
-	if (c == 0)
-		c = strcmp(a->host, b->host);
-	if (c == 0)
-		c = (a->scheme > b->scheme) - (a->scheme < b->scheme);
-	return c ? c : (a->port > b->port) - (a->port < b->port);
-}
-
 /* Sorts the asks with SUGGEST_FINE first, so that those of one rule are neighbors. */
 static int compare(const void *left, const void *right)
 {
@@ -44,7 +33,11 @@ static int compare(const void *left, const void *right)
 	int c = (a->exclusion > b->exclusion) - (a->exclusion < b->exclusion);
 
 	if (c == 0)
-		c = compare_destinations(a, b);
+		c = suggest_compare_destinations(a, b);
+	if (c == 0)
+		c = (a->kind > b->kind) - (a->kind < b->kind);
+	if (c == 0)
+		c = compare_texts(a->place, b->place);
 	if (c == 0)
 		c = compare_texts(a->method, b->method);
 	return c ? c : compare_texts(a->path, b->path);
@@ -101,28 +94,12 @@ static void free_paths(struct suggest_rule *rule)
 	rule->path_count = 0;
 }
 
-static void note_credential(struct suggest_rule *rule, const char *credential)
-{
-	if (credential && rule->credential && strcmp(credential, rule->credential) != 0)
-		rule->several = true;
-	if (credential)
-		rule->credential = credential;
-}
-
 /* Makes one rule from n asks of one destination and method. */
 static int make_one(const struct suggest_ask *asks, size_t n, struct suggest_rule *rule)
 {
-	memset(rule, 0, sizeof(*rule));
 	rule->ask = asks;
-	for (size_t i = 0; i < n; i++) {
-		rule->count += asks[i].count;
-		note_credential(rule, asks[i].credential);
-		rule->failed += asks[i].failed;
-		if (i == 0 || asks[i].last_ms > rule->last_ms) {
-			rule->last_ms = asks[i].last_ms;
-			rule->event = asks[i].event;
-		}
-	}
+	for (size_t i = 0; i < n; i++)
+		suggest_rule_count(rule, &asks[i]);
 	if (!asks->method)
 		return 0;
 	rule->methods[rule->method_count++] = asks->method;
@@ -152,14 +129,15 @@ static bool join(struct suggest_rules *rules, struct suggest_rule *rule)
 	for (size_t i = rules->count; i-- > 0;) {
 		struct suggest_rule *r = &rules->rules[i];
 
-		if (compare_destinations(r->ask, rule->ask) != 0)
+		if (suggest_compare_destinations(r->ask, rule->ask) != 0 || r->values ||
+		        rule->values)
 			return false;
 		if (!same_paths(r, rule) || r->method_count == SUGGEST_METHODS_MAX)
 			continue;
 		r->methods[r->method_count++] = rule->methods[0];
 		r->count += rule->count;
 		r->several |= rule->several;
-		note_credential(r, rule->credential);
+		suggest_note_credential(r, rule->credential);
 		r->failed += rule->failed;
 		if (rule->last_ms > r->last_ms) {
 			r->last_ms = rule->last_ms;
@@ -169,6 +147,25 @@ static bool join(struct suggest_rules *rules, struct suggest_rule *rule)
 		return true;
 	}
 	return false;
+}
+
+/* Counts the asks, of n, that one rule with methods and paths is made of. */
+static size_t count_alike(const struct suggest_ask *asks, size_t n)
+{
+	size_t alike = 1;
+
+	while (alike < n && asks[alike].exclusion == SUGGEST_FINE &&
+	        asks[alike].kind == SUGGEST_PLAIN &&
+	        suggest_compare_destinations(asks, &asks[alike]) == 0 &&
+	        compare_texts(asks->method, asks[alike].method) == 0)
+		alike++;
+	return alike;
+}
+
+static void free_rule(struct suggest_rule *rule)
+{
+	free_paths(rule);
+	json_decref(rule->values);
 }
 
 int suggest_make(struct suggest *s, const struct policy *policy, struct suggest_rules *out)
@@ -181,6 +178,7 @@ int suggest_make(struct suggest *s, const struct policy *policy, struct suggest_
 	lay_findings_beside(s);
 	if (policy)
 		suggest_decide(s, policy);
+	suggest_condition_settle(s);
 	forget_names(s);
 	qsort(s->asks, s->count, sizeof(*s->asks), compare);
 	out->rules = calloc(s->count, sizeof(*out->rules));
@@ -190,14 +188,14 @@ int suggest_make(struct suggest *s, const struct policy *policy, struct suggest_
 		struct suggest_rule *rule = &out->rules[out->count];
 		int rc;
 
-		for (n = 1; i + n < s->count && s->asks[i + n].exclusion == SUGGEST_FINE &&
-		            compare_destinations(&s->asks[i], &s->asks[i + n]) == 0 &&
-		            compare_texts(s->asks[i].method, s->asks[i + n].method) == 0;
-		        n++)
-			;
-		rc = make_one(&s->asks[i], n, rule);
+		if (s->asks[i].kind == SUGGEST_PLAIN) {
+			n = count_alike(&s->asks[i], s->count - i);
+			rc = make_one(&s->asks[i], n, rule);
+		} else {
+			rc = suggest_condition_make(&s->asks[i], s->count - i, rule, &n);
+		}
 		if (rc != 0) {
-			free_paths(rule);
+			free_rule(rule);
 			return rc;
 		}
 		if (!join(out, rule))
@@ -209,7 +207,7 @@ int suggest_make(struct suggest *s, const struct policy *policy, struct suggest_
 void suggest_rules_free(struct suggest_rules *rules)
 {
 	for (size_t i = 0; i < rules->count; i++)
-		free_paths(&rules->rules[i]);
+		free_rule(&rules->rules[i]);
 	free(rules->rules);
 	memset(rules, 0, sizeof(*rules));
 }

@@ -30,10 +30,14 @@ static const struct option_spec specs[] = {
         {"keys", 0, "PATH",
                 "a key set (.jwks) of a token signer, or a directory of\nthem; may be repeated"},
         {"revocations", 0, "FILE", "lines \"session NAME\" and \"token SIGNER ID\""},
-        {"expires", 0, "TIME", "after 90s, 30m, 2h or 7d nothing begins with it any more"},
+        {"expires", 0, "TIME",
+                "how long it may be used (90s, 30m, 2h, 7d): afterwards no sandbox\nbegins with "
+                "its policies"},
         {"output", 'o', "FILE", "where to write it"},
-        {"unsigned", 0, NULL, "write the bytes that a signature has to cover instead"},
-        {"signature", 0, "FILE", "sign those bytes (the word FILE) with this signature"},
+        {"unsigned", 0, NULL, "do not sign: write the bytes that a signature has to cover"},
+        {"signature", 0, "FILE",
+                "make the bundle of this signature and those bytes, which the\nargument FILE "
+                "holds"},
         {"public-key", 0, "FILE", "with --signature: the public key (PEM) to check it by"},
         CONTROL_SPEC_HELP,
         {NULL, 0, NULL, NULL},
@@ -185,14 +189,17 @@ static bool sign_with_key(const struct create *c, struct slice content, struct b
 	struct buf pem;
 	const char *objection;
 	bool good = bundle_read(c->key, KEY_MAX, &pem);
+	int rc;
 
 	if (good) {
 		objection = sign_key_private(buf_slice(&pem), &key);
 		good = !objection || bundle_complain(c->key, "%s", objection);
 	}
-	if (good && signed_bundle_sign(&key, content, out) != 0)
-		good = bundle_complain(
-		        NULL, "the bundle has more than 1 MiB, or the key cannot sign");
+	rc = good ? signed_bundle_sign(&key, content, out) : 0;
+	if (rc)
+		good = rc == -EKEYREJECTED
+		               ? bundle_complain(c->key, "the key cannot sign")
+		               : bundle_complain(NULL, "the bundle has more than 1 MiB");
 	sign_key_fini(&key);
 	buf_fini(&pem);
 	return good;
@@ -285,7 +292,7 @@ static const char *objection_to(const struct create *c)
 		               : "--signature takes the file that --unsigned has written, and "
 		                 "--public-key";
 	if (c->line.name_count)
-		return "it takes options only";
+		return "this command takes only options: no other argument";
 	if (!c->name || !config_bundle_is_name(slice_from_string(c->name)))
 		return "which bundle? --name takes 1 to 24 small letters, digits and '-'";
 	if (!c->serial)

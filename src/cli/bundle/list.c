@@ -87,6 +87,7 @@ int bundle_list_command(int argc, char **argv)
 	(void)argc;
 	if (rc >= 0)
 		return rc;
-	return line.name_count ? control_usage_wrong(&usage, "it takes options only")
+	return line.name_count ? control_usage_wrong(&usage,
+	                                 "this command takes only options: no other argument")
 	                       : control_call_and_print(&line, "GET", "/bundles", NULL, print);
 }

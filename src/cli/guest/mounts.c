@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "cli/guest/mounts.h"
+#include "vethguard/base/fd.h"
 #include "vethguard/base/linux.h"
 #include "vethguard/base/log.h"
 
@@ -39,18 +40,11 @@ int mounts_read(const char *path, struct buf *out)
 
 int mounts_write(const char *path, struct slice bytes, mode_t mode)
 {
-	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode), rc = 0;
+	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode), rc;
 
 	if (fd < 0)
 		return -errno;
-	while (bytes.n > 0 && rc == 0) {
-		ssize_t n = write(fd, bytes.p, bytes.n);
-
-		if (n < 0 && errno != EINTR)
-			rc = -errno;
-		if (n > 0)
-			bytes = slice_of(bytes.p + n, bytes.n - (size_t)n);
-	}
+	rc = fd_write_all(fd, bytes);
 	if (rc == 0 && fchmod(fd, mode) != 0)
 		rc = -errno;
 	close(fd);

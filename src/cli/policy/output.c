@@ -5,20 +5,7 @@
 #include <unistd.h>
 
 #include "cli/policy/policy.h"
-
-static bool write_all(int fd, struct slice text)
-{
-	while (text.n > 0) {
-		ssize_t n = write(fd, text.p, text.n);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return false;
-		text = slice_of(text.p + n, text.n - (size_t)n);
-	}
-	return true;
-}
+#include "vethguard/base/fd.h"
 
 static bool complain(const char *path, const char *why)
 {
@@ -31,25 +18,29 @@ static bool complain(const char *path, const char *why)
 
 static bool write_file(const char *path, struct slice text)
 {
-	int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644), error = 0;
+	int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644), rc;
 
 	if (fd < 0)
 		return complain(path, errno == EEXIST ? "already exists and is not overwritten; "
 		                                        "name another file with --output"
 		                                      : strerror(errno));
-	if (!write_all(fd, text) || fsync(fd) < 0)
-		error = errno;
-	if (close(fd) < 0 && error == 0)
-		error = errno;
-	if (error == 0)
+	rc = fd_write_all(fd, text);
+	if (rc == 0 && fsync(fd) < 0)
+		rc = -errno;
+	if (close(fd) < 0 && rc == 0)
+		rc = -errno;
+	if (rc == 0)
 		return true;
 	unlink(path);
-	return complain(path, strerror(error));
+	return complain(path, strerror(-rc));
 }
 
 bool policy_write(const char *path, struct slice text)
 {
+	int rc;
+
 	if (strcmp(path, "-") != 0)
 		return write_file(path, text);
-	return write_all(STDOUT_FILENO, text) || complain("the standard output", strerror(errno));
+	rc = fd_write_all(STDOUT_FILENO, text);
+	return rc == 0 || complain("the standard output", strerror(-rc));
 }

@@ -17,6 +17,7 @@
 #include "cli/commands.h"
 #include "cli/option_wrong.h"
 #include "cli/session/session.h"
+#include "vethguard/base/fd.h"
 #include "vethguard/tls/client_certificate.h"
 
 static const struct option_spec specs[] = {
@@ -72,21 +73,6 @@ static int fail(const char *path, int error)
 
 /* --- files --- */
 
-/* Returns 0 or -errno. */
-static int write_all(int fd, struct slice text)
-{
-	for (size_t at = 0; at < text.n;) {
-		ssize_t n = write(fd, text.p + at, text.n - at);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return n < 0 ? -errno : -EIO;
-		at += (size_t)n;
-	}
-	return 0;
-}
-
 /* Writes a new file. Returns 0, or the exit status after a message. */
 static int write_new(const char *path, mode_t mode, struct slice text)
 {
@@ -94,7 +80,7 @@ static int write_new(const char *path, mode_t mode, struct slice text)
 
 	if (fd < 0)
 		return fail(path, errno);
-	rc = write_all(fd, text);
+	rc = fd_write_all(fd, text);
 	if (!rc && fsync(fd) < 0)
 		rc = -errno;
 	close(fd);
@@ -173,16 +159,39 @@ static void put_time(int64_t end_s)
 	fputs(text, stderr);
 }
 
+/* Writes both to standard output. Returns 0, or the exit status after a message. */
+static int print(const struct client_certificate *made)
+{
+	int rc = fd_write_all(STDOUT_FILENO, buf_slice(&made->pem));
+
+	rc = rc ? rc : fd_write_all(STDOUT_FILENO, secret_slice(&made->key));
+	return rc ? fail("standard output", -rc) : 0;
+}
+
+/* The daemon may have taken the certificate, so it is kept: nothing else might prove the session.
+ */
+static int tell_doubt(const struct certify *c, const struct client_certificate *made)
+{
+	fputs("The daemon's answer is lost, so either this certificate proves the session from "
+	      "now\non or what did before. Try it, or make another one.\n",
+	        stderr);
+	if (!c->out)
+		(void)print(made);
+	return CONTROL_UNREACHABLE;
+}
+
 static int give(const struct control_line *line, const struct certify *c,
         const struct client_certificate *made, int64_t end_s)
 {
-	struct control_answer answer;
+	struct control_answer answer = {0};
 	struct paths paths = {"", ""};
 	int rc = c->out ? write_files(made, c->out, &paths) : 0;
 
 	if (rc)
 		return rc;
 	rc = tell_daemon(line, made, &answer);
+	if (rc && answer.asked && !answer.status)
+		return tell_doubt(c, made);
 	if (rc) {
 		if (c->out) {
 			unlink(paths.pem);
@@ -197,11 +206,7 @@ static int give(const struct control_line *line, const struct certify *c,
 	if (line->json)
 		control_print_json(answer.json);
 	control_answer_free(&answer);
-	if (c->out)
-		return 0;
-	rc = write_all(STDOUT_FILENO, buf_slice(&made->pem));
-	rc = rc ? rc : write_all(STDOUT_FILENO, secret_slice(&made->key));
-	return rc ? fail("standard output", -rc) : 0;
+	return c->out ? 0 : print(made);
 }
 
 int session_certificate_command(int argc, char **argv)

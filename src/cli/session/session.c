@@ -42,13 +42,5 @@ int cli_session(int argc, char **argv)
 
 bool session_path(char out[CONTROL_PATH_MAX], const char *name, const char *tail)
 {
-	char shown[128];
-
-	if (message_name_is_plain(slice_from_string(name))) {
-		snprintf(out, CONTROL_PATH_MAX, "/sessions/%s%s", name, tail);
-		return true;
-	}
-	fprintf(stderr, "vethguard: error: no session can be called '%s': " MESSAGE_NAME_RULE "\n",
-	        slice_escape(slice_from_string(name), shown, sizeof(shown)), MESSAGE_NAME_MAX);
-	return false;
+	return control_path_of(out, "/sessions/", "session", name, tail);
 }

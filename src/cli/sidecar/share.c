@@ -17,25 +17,13 @@
 #include "cli/guest/mounts.h"
 #include "cli/sidecar/sidecar.h"
 #include "vethguard/adapter/trust_env.h"
+#include "vethguard/base/fd.h"
 #include "vethguard/base/hash.h"
 #include "vethguard/base/log.h"
 #include "vethguard/tls/bundle.h"
 
 #define READY "ready"
 #define SHARE_TEXT_MAX (1u << 20)
-
-static int write_all(int fd, struct slice bytes)
-{
-	while (bytes.n > 0) {
-		ssize_t n = write(fd, bytes.p, bytes.n);
-
-		if (n < 0 && errno != EINTR)
-			return -errno;
-		if (n > 0)
-			bytes = slice_of(bytes.p + n, bytes.n - (size_t)n);
-	}
-	return 0;
-}
 
 static int put_file(int directory, const char *name, struct slice bytes)
 {
@@ -48,7 +36,7 @@ static int put_file(int directory, const char *name, struct slice bytes)
 	fd = openat(directory, scratch, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
 	if (fd < 0)
 		return -errno;
-	rc = write_all(fd, bytes);
+	rc = fd_write_all(fd, bytes);
 	if (rc == 0 &&
 	        (fchmod(fd, 0644) != 0 || renameat(directory, scratch, directory, name) != 0))
 		rc = -errno;

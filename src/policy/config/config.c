@@ -18,6 +18,7 @@
  *   ask: {webhook: {url: "https://chat.example/hook", key: "file:hook.key"}}
  *   audit_file: /var/log/vethguard/audit.jsonl
  *   floor: /etc/vethguard/floor.yaml
+ *   workers: 2
  *   limits: {connections: 512}
  *   timeouts: {idle: 5m}
  */
@@ -94,6 +95,7 @@ void config_init(struct config *config)
 	ip_prefix_parse(SLICE(POOL4_DEFAULT), &config->pool4);
 	ip_prefix_parse(SLICE(POOL6_DEFAULT), &config->pool6);
 	config->proxy_port = PROXY_PORT_DEFAULT;
+	config->workers = 1;
 	config->ca.overlap_s = CA_OVERLAP_DEFAULT_S;
 	config_gateway_init(&config->gateway);
 }
@@ -205,11 +207,60 @@ static void read_pools(struct tree *tree, const struct tree_node *map, struct co
 	read_pool(tree, tree_get(map, "ipv6"), "ipv6", 6, POOL6_BITS_MAX, &config->pool6);
 }
 
+/* Several workers count these limits by themselves, each up to its part. */
+static const char *const divided[] = {"connections", "upstream_connections", "upstream_idle",
+        "streams", "leaf_certificates", "blocked_mints_per_min", "refusals_per_s"};
+#define DIVIDED_KEYS (sizeof(divided) / sizeof(divided[0]))
+
+static const struct number_key *limit_key(const char *name)
+{
+	for (size_t i = 0; i < LIMIT_KEYS; i++)
+		if (strcmp(limit_keys[i].key, name) == 0)
+			return &limit_keys[i];
+	return NULL;
+}
+
+static uint32_t get_number(const void *base, const struct number_key *key)
+{
+	uint32_t value;
+
+	memcpy(&value, (const uint8_t *)base + key->offset, sizeof(value));
+	return value;
+}
+
+void config_limits_divide(struct config_limits *limits, uint32_t workers)
+{
+	for (size_t i = 0; i < DIVIDED_KEYS; i++) {
+		const struct number_key *key = limit_key(divided[i]);
+
+		set_number(limits, key, get_number(limits, key) / workers);
+	}
+}
+
+/* After limits:, of which each worker has to get a part. */
+static void read_workers(struct tree *tree, const struct tree_node *node, struct config *config)
+{
+	uint64_t value;
+
+	if (!tree_uint(tree, node, "workers", 1, CONFIG_WORKERS_MAX, &value))
+		return;
+	config->workers = (uint32_t)value;
+	for (size_t i = 0; i < DIVIDED_KEYS; i++) {
+		uint32_t limit = get_number(&config->limits, limit_key(divided[i]));
+
+		if (limit > 0 && limit < config->workers)
+			tree_error(tree, node,
+			        "workers: %u is more than limits: %s: %u, of which each worker "
+			        "gets a part: use fewer workers, or raise the limit",
+			        config->workers, divided[i], limit);
+	}
+}
+
 static void read_top(struct tree *tree, bool is_private, struct config *config)
 {
 	static const char *const known[] = {"vethguard", "resolver", "ca", "ca_files", "permit",
 	        "pools", "proxy_port", "egress", "audit_file", "limits", "timeouts", "watch",
-	        "gateway", "bundles", "ask", "floor", "tokens", NULL};
+	        "gateway", "bundles", "ask", "floor", "tokens", "workers", NULL};
 	static const struct tree_refusal refused[] = {{"allow", OF_POLICY}, {"deny", OF_POLICY},
 	        {"credentials", OF_POLICY}, {"groups", OF_POLICY}, {"include", OF_POLICY},
 	        {"variables", OF_POLICY}, {"mode", OF_POLICY}, {NULL, NULL}};
@@ -257,6 +308,8 @@ static void read_top(struct tree *tree, bool is_private, struct config *config)
 	if ((node = tree_get(root, "timeouts")))
 		read_numbers(tree, node, "timeouts", timeout_keys, TIMEOUT_KEYS, true,
 		        &config->timeouts);
+	if ((node = tree_get(root, "workers")))
+		read_workers(tree, node, config);
 }
 
 static int read_text(

@@ -133,7 +133,7 @@ static void read_decider(struct tree *tree, const struct tree_node *map, struct 
 		return;
 	read_program(tree, tree_get(map, "program"), &out->program);
 	if (!user)
-		tree_error(tree, map, "a program needs a user, who runs it");
+		tree_error(tree, map, "program needs user: the name of the user who runs it");
 	else if (tree_text(tree, user, "user", sizeof(out->user) - 1, &name))
 		memcpy(out->user, name.p, name.n);
 	if (strcmp(out->user, "root") == 0 || strcmp(out->user, "0") == 0)

@@ -32,6 +32,13 @@ bool condition_grpc(const struct policy *policy, const struct policy_request *re
 /* condition_llm.c: true if the request meets the rule's condition of kind LLM. */
 bool condition_llm(const struct policy *policy, const struct policy_request *request,
         const struct image_rule *rule, const struct image_condition *condition);
+/* condition_grpc.c: true for a call of gRPC: its service and method. */
+bool condition_grpc_call(
+        const struct policy_request *request, struct slice *service, struct slice *method);
+/* condition_llm.c: true if the request goes to an API of language models and names one model.
+ * decoded: room for a model that the path names. */
+bool condition_llm_model(const struct policy_request *request, const struct json_tree *tree,
+        char decoded[POLICY_PATH_MAX], struct slice *model);
 /* Judges as condition_mcp() does, for any call of request->tool. Returns true for an allow rule if
  * it could allow some call, for a deny rule if it denies each call. */
 bool condition_mcp_tool(const struct policy *policy, const struct policy_request *request,

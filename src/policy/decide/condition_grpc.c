@@ -86,15 +86,21 @@ static bool has_type(const struct policy_request *request)
 	return alike == 1 && right == 1;
 }
 
-static bool allows(const struct condition_asked *a)
+bool condition_grpc_call(
+        const struct policy_request *r, struct slice *service, struct slice *method)
 {
-	const struct policy_request *r = a->request;
-	struct slice service, method;
 	bool alone;
 
-	if (!split(r->path, &service, &method, &alone) || !alone || !is_plain(service) ||
-	        !is_plain(method) || r->query.n || !slice_equals(r->method, SLICE("POST")) ||
-	        !has_type(r))
+	return split(r->path, service, method, &alone) && alone && is_plain(*service) &&
+	       is_plain(*method) && !r->query.n && slice_equals(r->method, SLICE("POST")) &&
+	       has_type(r);
+}
+
+static bool allows(const struct condition_asked *a)
+{
+	struct slice service, method;
+
+	if (!condition_grpc_call(a->request, &service, &method))
 		return condition_refuse(
 		        a, REFUSAL_KIND, "the request", SLICE(""), "is not a call of gRPC");
 	if (!names(a, GRPC_VALUE_SERVICE, service, false))

@@ -210,6 +210,23 @@ static bool allows_model(const struct asked *a, const struct api *api, struct sl
 	       condition_refuse(&a->of, REFUSAL_NAME, "the model", model, "may not be used");
 }
 
+bool condition_llm_model(const struct policy_request *request, const struct json_tree *tree,
+        char decoded[POLICY_PATH_MAX], struct slice *model)
+{
+	const struct api *api = find_api(request->path, model);
+	const struct json_value *named;
+
+	if (!api || !slice_equals(request->method, SLICE("POST")) ||
+	        !json_path_member(tree, json_at(tree, 0), SLICE("model"), &named))
+		return false;
+	if (api->before.n)
+		return !named && decode(model, decoded);
+	if (!named || named->kind != JSON_IS_STRING)
+		return false;
+	*model = json_text(tree, named);
+	return true;
+}
+
 static bool allows(const struct asked *a)
 {
 	const struct api *api;

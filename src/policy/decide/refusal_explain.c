@@ -3,6 +3,7 @@
  * them. */
 #include <stdio.h>
 
+#include "policy/decide/refusal.h"
 #include "policy/image/image.h"
 #include "vethguard/policy/refusal.h"
 
@@ -19,6 +20,7 @@ bool policy_explain_refusal(const struct policy *policy, const struct policy_req
 	policy_decide(policy, &again, &d);
 	if (!out->weight || d.reason != POLICY_REASON_CONDITION)
 		return false;
+	out->of_value = out->weight == REFUSAL_VALUE;
 	n = strlen(out->text);
 	snprintf(out->text + n, sizeof(out->text) - n, "; rule \"%.*s\" allows %s",
 	        SLICE_ARG(policy_rule_name(policy, out->rule)),

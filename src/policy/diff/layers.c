@@ -84,22 +84,32 @@ static int add_lines(const struct policy_diff *these, const struct policy_diff *
 	return rc;
 }
 
+/* Adds a line if b lets more pass than a, and one if it lets less pass. bounds: see diff_alone().
+ */
+static int compare_layers(const struct policy *a, const struct policy *b, bool bounds,
+        const char *widened, const char *narrowed, struct policy_diff *out)
+{
+	struct policy_diff diff = {.lines = NULL};
+	int rc = diff_alone(a, b, bounds, &diff);
+
+	if (rc == 0 && (diff.widens || diff.incomplete))
+		rc = add(out, true, widened, SLICE(""));
+	if (rc == 0 && diff.narrows)
+		rc = add(out, false, narrowed, SLICE(""));
+	policy_diff_fini(&diff);
+	return rc;
+}
+
 /* Adds lines for floors that differ although no line shows how. */
 static int compare_floors(
         const struct policy *from, const struct policy *to, struct policy_diff *out)
 {
-	struct policy_diff diff = {.lines = NULL};
 	struct policy a, b;
-	int rc = 0;
 
-	if (policy_floor(from, &a) && policy_floor(to, &b))
-		rc = diff_alone(&a, &b, true, &diff);
-	if (rc == 0 && (diff.widens || diff.incomplete))
-		rc = add(out, true, "+ the floor's allow rules let other requests pass", SLICE(""));
-	if (rc == 0 && diff.narrows)
-		rc = add(out, false, "- the floor's allow rules refuse other requests", SLICE(""));
-	policy_diff_fini(&diff);
-	return rc;
+	if (!policy_floor(from, &a) || !policy_floor(to, &b))
+		return 0;
+	return compare_layers(&a, &b, true, "+ the floor's allow rules let other requests pass",
+	        "- the floor's allow rules refuse other requests", out);
 }
 
 static bool same_floor(const struct policy *from, const struct policy *to)
@@ -174,16 +184,16 @@ static int diff_infrastructure(
 {
 	size_t count = out->count + out->dropped;
 	struct policy a, b;
-	int rc;
+	int rc = list_rules(to, from, true, out);
 
-	if (policy_infrastructure(from, &a) && policy_infrastructure(to, &b) &&
-	        slice_equals(policy_fingerprint(&a), policy_fingerprint(&b)))
-		return 0;
-	rc = list_rules(to, from, true, out);
 	if (rc == 0)
 		rc = list_rules(from, to, false, out);
-	if (rc == 0 && out->count + out->dropped == count && policy_infrastructure(to, &b))
-		rc = add(out, true, "+ the rules of the infrastructure have changed", SLICE(""));
+	/* These layers have the floor's deny rules too, which may be all that has changed. */
+	if (rc == 0 && out->count + out->dropped == count && policy_infrastructure(from, &a) &&
+	        policy_infrastructure(to, &b))
+		rc = compare_layers(&a, &b, false,
+		        "+ whatever the policy denies, infrastructure lets other requests pass",
+		        "- infrastructure lets fewer requests pass", out);
 	return rc;
 }
 

@@ -196,7 +196,7 @@ static bool conditions_are_sound(const struct policy *policy)
 			return false;
 		if (condition_is_json(c->kind) && !json_condition_is_sound(policy, c))
 			return false;
-		if ((c->kind == CONDITION_MCP && !values_begin_with(policy, c, SLICE("tm"))) ||
+		if ((c->kind == CONDITION_MCP && !values_begin_with(policy, c, SLICE("tmd"))) ||
 		        (c->kind == CONDITION_GRAPHQL &&
 		                !values_begin_with(policy, c, SLICE("ofp"))) ||
 		        (c->kind == CONDITION_LLM && !values_begin_with(policy, c, SLICE("mn"))) ||

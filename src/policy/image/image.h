@@ -143,8 +143,9 @@ enum image_condition_kind {
 	CONDITION_KIND_COUNT
 };
 
-/* The first byte of a value of CONDITION_MCP; the pattern of a name follows. */
-enum image_mcp_value { MCP_VALUE_TOOL = 't', MCP_VALUE_METHOD = 'm' };
+/* The first byte of a value of CONDITION_MCP; the pattern of a name follows, or "block" or "off".
+ */
+enum image_mcp_value { MCP_VALUE_TOOL = 't', MCP_VALUE_METHOD = 'm', MCP_VALUE_DESCRIPTIONS = 'd' };
 
 /* The first byte of a value of CONDITION_GRAPHQL; a keyword, the pattern of a name, or the pattern
  * of a hash or id follows. */

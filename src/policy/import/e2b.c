@@ -37,8 +37,8 @@ static void allow(struct import *im, const struct tree_node *node)
 	        !import_read_host(im, import_at(node), text, false, &host))
 		return;
 	if (is_every_host(&host))
-		import_note(im, import_at(node),
-		        "every host cannot be allowed by a policy: name the hosts");
+		import_note(
+		        im, import_at(node), "a policy cannot allow every host: name the hosts");
 	else
 		import_add_web(im, import_at(node), &host, false);
 }

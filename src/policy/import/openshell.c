@@ -52,8 +52,8 @@ static bool has_only(struct endpoint *e, const struct tree_node *map, const char
 			is_known = slice_equals(item->key->text, slice_from_string(known[i]));
 		if (is_known)
 			continue;
-		snprintf(
-		        why, sizeof(why), "%s cannot be said", tree_quote(item->key->text, quoted));
+		snprintf(why, sizeof(why), "a policy cannot express %s",
+		        tree_quote(item->key->text, quoted));
 		leave_out(e, item->key, why);
 		return false;
 	}
@@ -86,7 +86,7 @@ static void read_destination(struct endpoint *e)
 	e->good &= import_text(e->im, host, "host", &text) &&
 	           import_read_host(e->im, import_at(host), text, false, &e->host);
 	if (e->good && e->host.kind == IMPORT_ANY)
-		leave_out(e, host, "every host cannot be allowed by a policy");
+		leave_out(e, host, "a policy cannot allow every host");
 	if (port)
 		take_port(e, port);
 	for (const struct tree_item *item =
@@ -106,9 +106,9 @@ static void read_kind(struct endpoint *e)
 	e->rest = is_word(protocol, "rest");
 	e->skip = is_word(tls, "skip");
 	if (protocol && !e->rest && !is_word(protocol, "tcp"))
-		leave_out(e, protocol, "only the protocols rest and tcp can be said");
+		leave_out(e, protocol, "a policy can express only the protocols rest and tcp");
 	else if (tls && (!e->skip || e->rest))
-		leave_out(e, tls, "this value of tls cannot be said");
+		leave_out(e, tls, "a policy cannot express this value of tls");
 	else if (enforcement && !is_word(enforcement, "enforce") && !is_word(enforcement, "audit"))
 		leave_out(e, enforcement, "this value of enforcement is not known");
 	else if (e->rest && !is_word(enforcement, "enforce"))
@@ -146,11 +146,12 @@ static bool add_matcher(struct endpoint *e, const struct tree_node *map, bool de
 		return false;
 	}
 	if (!slice_equals(name, SLICE("*")) && !import_method(e->im, name, &name)) {
-		leave_out(e, method, "this method cannot be said");
+		leave_out(e, method, "a policy cannot express this method");
 		return false;
 	}
 	if (!import_path(e->im, text, deny, &pattern)) {
-		leave_out(e, path, "this path cannot be said: only *, ** and plain segments can");
+		leave_out(e, path,
+		        "a policy cannot express this path: it knows *, ** and plain segments");
 		return false;
 	}
 	rule = import_begin(e->im, deny);

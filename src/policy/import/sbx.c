@@ -130,7 +130,7 @@ static bool begin(struct sbx *s, const struct command *c)
 	if (c->path.n && !slice_equals(c->path, SLICE("/**")) &&
 	        !import_path(s->im, c->path, c->deny, &rule.path)) {
 		import_note(s->im, c->at,
-		        "this path cannot be said: only *, ** and plain segments can; %s",
+		        "a policy cannot express this path: it knows *, ** and plain segments; %s",
 		        c->deny ? "the host is denied as a whole" : "left out");
 		if (!c->deny)
 			return false;
@@ -145,8 +145,7 @@ static bool begin(struct sbx *s, const struct command *c)
 static void allow_host(struct sbx *s, const struct command *c, const struct import_host *host)
 {
 	if (host->kind == IMPORT_ANY)
-		import_note(
-		        s->im, c->at, "every host cannot be allowed by a policy: name the hosts");
+		import_note(s->im, c->at, "a policy cannot allow every host: name the hosts");
 	else if (!c->http && has_http(s, host->text))
 		import_note(s->im, c->at,
 		        "the host has rules with methods too; only what these allow is allowed");
@@ -188,7 +187,7 @@ static void apply(struct sbx *s, const struct command *c)
 	struct import_host host;
 
 	if (c->udp && !c->deny) {
-		import_note(s->im, c->at, "udp is left out: say it as udp://host:port");
+		import_note(s->im, c->at, "udp is left out: write it as udp://host:port");
 		return;
 	}
 	if (c->scope.n && !c->deny && !slice_equals(c->scope, s->scope)) {
@@ -221,8 +220,8 @@ static void init(struct sbx *s, const struct command *c, const struct import_wor
 		import_note(s->im, place(c, word),
 		        "the list of \"balanced\" is not in this file: 'sbx policy ls' shows it");
 	else if (slice_equals(word->text, SLICE("allow-all")))
-		import_note(s->im, place(c, word),
-		        "every host cannot be allowed by a policy: name the hosts");
+		import_note(
+		        s->im, place(c, word), "a policy cannot allow every host: name the hosts");
 	else
 		import_fault(s->im, place(c, word),
 		        "%s: a preset is allow-all, balanced or "

@@ -25,7 +25,7 @@ struct squid {
 	struct vec acls;                                  /* struct squid_acl */
 	uint8_t shut[SQUID_PORTS], shut_tls[SQUID_PORTS]; /* 1: a line has denied the port */
 	const struct squid_acl *only;                     /* a line has denied all other names */
-	unsigned doubt;         /* a line that denies, or could, what cannot be said; 0: none */
+	unsigned doubt;         /* a line that denies, or may, what no policy expresses; 0: none */
 	bool last_denies, over; /* over: a line has denied everything */
 };
 
@@ -170,8 +170,9 @@ static void deny(struct squid *s, const struct line *l)
 	} else if (!s->doubt) {
 		s->doubt = l->at.line;
 		import_note(s->im, l->at,
-		        "what this line denies cannot be said, so what later lines allow is left "
-		        "out");
+		        "a policy cannot express what this line denies, so what later lines allow "
+		        "is "
+		        "left out");
 	}
 }
 
@@ -211,15 +212,16 @@ static void allow(struct squid *s, struct line *l)
 	if (s->doubt || l->unknown || l->many || l->not_names ||
 	        (l->names && s->only && l->names != s->only)) {
 		import_note(s->im, l->at, "%s; the line is left out",
-		        s->doubt ? "a line denies, or could, what cannot be said"
-		        : l->unknown || l->not_names ? "an ACL of this line cannot be said"
+		        s->doubt ? "an earlier line denies, or may deny, what a policy cannot "
+		                   "express"
+		        : l->unknown || l->not_names ? "a policy cannot express an ACL of this line"
 		                                     : "two ACLs of one kind have to match both");
 		return;
 	}
 	l->names = l->names ? l->names : s->only;
 	if (!l->names) {
 		import_note(s->im, l->at,
-		        "the line names no destination: every host cannot be allowed by a policy");
+		        "the line names no destination: a policy cannot allow every host");
 		return;
 	}
 	if (!l->ports)

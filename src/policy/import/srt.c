@@ -31,8 +31,8 @@ static void allow(struct import *im, const struct tree_node *node, const struct 
 	        !import_read_host(im, import_at(node), text, true, &host))
 		return;
 	if (host.kind == IMPORT_ANY)
-		import_note(im, import_at(node),
-		        "every host cannot be allowed by a policy: name the hosts");
+		import_note(
+		        im, import_at(node), "a policy cannot allow every host: name the hosts");
 	else if (host.kind == IMPORT_NAME && slice_equals(host.text, SLICE("localhost")))
 		import_note(im, import_at(node),
 		        "localhost is the sandbox itself under a policy; left out");

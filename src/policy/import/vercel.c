@@ -24,7 +24,7 @@ static void allow_name(struct import *im, struct import_place at, struct slice t
 	if (!import_read_host(im, at, text, false, &host))
 		return;
 	if (host.kind == IMPORT_ANY) {
-		import_note(im, at, "every host cannot be allowed by a policy: name the hosts");
+		import_note(im, at, "a policy cannot allow every host: name the hosts");
 		return;
 	}
 	host.port = host.kind == IMPORT_NETWORK ? 0 : 443;
@@ -64,7 +64,8 @@ static bool only_transforms(struct import *im, const struct tree_node *rules)
 			}
 		import_note_others(im, item->value, rule_keys);
 		import_note(im, import_at(item->value),
-		        "a transform is no rule: say it as a credential (credentials:) whose value "
+		        "a transform is no rule: write it as a credential (credentials:) whose "
+		        "value "
 		        "comes from a file");
 	}
 	return true;
@@ -112,7 +113,7 @@ static void read_word(struct import *im, const struct tree_node *node)
 
 	if (slice_equals(node->text, SLICE("allow-all")))
 		import_note(im, import_at(node),
-		        "allow-all: every host cannot be allowed by a policy: name the hosts");
+		        "allow-all: a policy cannot allow every host: name the hosts");
 	else if (!slice_equals(node->text, SLICE("deny-all")))
 		import_fault(im, import_at(node),
 		        "%s is no network policy: write allow-all, deny-all or a mapping",

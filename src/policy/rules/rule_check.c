@@ -195,6 +195,14 @@ void load_rule_check_to(
 		}
 }
 
+/* True if the rule judges what only a reader of that protocol's messages can know. */
+static bool reads_protocol(const struct model_rule *r)
+{
+	return model_has_condition(r, CONDITION_MCP) || model_has_condition(r, CONDITION_GRAPHQL) ||
+	       model_has_condition(r, CONDITION_GIT) || model_has_condition(r, CONDITION_GRPC) ||
+	       model_has_condition(r, CONDITION_LLM);
+}
+
 void load_rule_check(struct rule_parse *p, const struct tree_node *to)
 {
 	const struct model_rule *r = &p->rule;
@@ -220,12 +228,10 @@ void load_rule_check(struct rule_parse *p, const struct tree_node *to)
 		tree_error(p->tree, p->node,
 		        "a rule with seal is for a login, and one with mcp for tools; write two "
 		        "rules");
-	if (r->upgrades.n && (model_has_condition(r, CONDITION_MCP) ||
-	                             model_has_condition(r, CONDITION_GRAPHQL) ||
-	                             model_has_condition(r, CONDITION_GIT)))
+	if (r->upgrades.n && reads_protocol(r))
 		tree_error(p->tree, p->node,
-		        "after an upgrade vethguard reads nothing, so a rule with mcp, graphql or "
-		        "git cannot have one");
+		        "after an upgrade vethguard reads nothing, so a rule with mcp, graphql, "
+		        "git, grpc or llm cannot have one");
 	note_upgrade(p);
 	load_rule_check_to(p, &r->destinations, to);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Reads a rule's conditions on messages of the Model Context Protocol: mcp, with tools, conditions
- * on their arguments, and other methods. The names become one condition, and each argument becomes
- * another one.
+ * on their arguments, other methods, and what becomes of tools whose descriptions change. The names
+ * become one condition, and each argument becomes another one.
  */
 #include "policy/json/json_path.h"
 #include "policy/rules/rule.h"
@@ -94,11 +94,36 @@ static void take_arguments(struct rule_parse *p, const struct tree_node *node)
 	}
 }
 
+/* Reads descriptions:, as one more value of the condition that was just made. `alert`, the default,
+ * is not written. */
+static void take_descriptions(struct rule_parse *p, const struct tree_node *node)
+{
+	static const char *const words[] = {"alert", "block", "off", NULL};
+	struct model_condition *c = &p->rule.conditions[p->rule.condition_count - 1];
+	struct arena *arena = p->tree->arena;
+	int word;
+
+	if (p->rule.deny || p->rule.layer != POLICY_LAYER_POLICY) {
+		tree_error(p->tree, node,
+		        "descriptions belongs to rules of policies under allow: or ask:, which say "
+		        "what becomes of the tools in a server's answers");
+		return;
+	}
+	word = tree_word(p->tree, node, "descriptions", words);
+	if (word <= 0)
+		return;
+	/* load_rule_names() makes room for one value more than there are names. */
+	c->values[c->value_count] =
+	        arena_printf(arena, "%c%s", MCP_VALUE_DESCRIPTIONS, words[word]);
+	c->written[c->value_count++] = arena_printf(arena, "; descriptions %s", words[word]);
+}
+
 void load_rule_mcp(struct rule_parse *p, const struct tree_node *node)
 {
-	static const char *const keys[] = {"tools", "arguments", "methods", NULL};
+	static const char *const keys[] = {"tools", "arguments", "methods", "descriptions", NULL};
 	struct tree_node *tools = tree_get(node, "tools"), *methods = tree_get(node, "methods");
 	struct tree_node *arguments = tree_get(node, "arguments");
+	struct tree_node *descriptions = tree_get(node, "descriptions");
 	const struct rule_names lists[] = {
 	        {tools, "tools", "a tool's name", "tool", MCP_VALUE_TOOL, NULL, NULL},
 	        {methods, "methods", "a method's name", "method", MCP_VALUE_METHOD, check_method,
@@ -117,6 +142,10 @@ void load_rule_mcp(struct rule_parse *p, const struct tree_node *node)
 		        p->tree, node, "mcp needs tools or methods: {tools: [search, \"fs_*\"]}");
 		return;
 	}
-	if (load_rule_names(p, CONDITION_MCP, lists, 2) && arguments)
+	if (!load_rule_names(p, CONDITION_MCP, lists, 2))
+		return;
+	if (descriptions)
+		take_descriptions(p, descriptions);
+	if (arguments)
 		take_arguments(p, arguments);
 }

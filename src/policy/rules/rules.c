@@ -18,10 +18,13 @@ static const char *const ask_keys[] = {"name", "to", "ports", "methods", "paths"
 static const char *const deny_keys[] = {"name", "to", "ports", "methods", "paths", "reason",
         "except", "query", "headers", "form", "json", "jsonrpc", "mcp", "graphql", "llm", "git",
         "grpc", NULL};
-/* Keys of a floor's rules under allow: and infrastructure:. */
+/* Keys of a floor's rules under allow:, and under infrastructure:. */
 static const char *const floor_keys[] = {"name", "to", "ports", "methods", "paths", "tls",
         "upgrade", "query", "headers", "form", "json", "jsonrpc", "mcp", "graphql", "llm", "git",
         "grpc", NULL};
+static const char *const infrastructure_keys[] = {"name", "to", "ports", "methods", "paths", "tls",
+        "upgrade", "query", "headers", "form", "json", "jsonrpc", "mcp", "graphql", "llm", "git",
+        "grpc", "limits", "budget", NULL};
 #define IS_TO "does not exist: write the destination of a rule as \"to: https://host\""
 #define SAYS_ITSELF "does not exist: write the rule under allow:, ask: or deny:"
 #define NO_MERGE \
@@ -55,7 +58,9 @@ static const struct tree_refusal deny_refused[] = {
         {"action", SAYS_ITSELF}, {"<<", NO_MERGE}, {NULL, NULL}};
 
 #define OF_POLICIES "belongs to rules of policies: a floor sends nothing"
-#define OF_FLOOR_TOP "belongs to the top of the floor, where it counts everything"
+#define OF_FLOOR_TOP                                                                       \
+	"belongs to the top of the floor, where it counts everything, or to a rule under " \
+	"infrastructure:"
 static const struct tree_refusal floor_refused[] = {{"credential", OF_POLICIES},
         {"seal", OF_POLICIES}, {"dlp", "belongs to policies, or under defaults:"},
         {"weights", OF_POLICIES}, {"prices", OF_POLICIES}, {"limits", OF_FLOOR_TOP},
@@ -270,6 +275,8 @@ static void check_rule_keys(struct rule_parse *p)
 {
 	if (p->rule.deny)
 		tree_check_keys(p->tree, p->node, deny_keys, deny_refused);
+	else if (p->rule.layer == POLICY_LAYER_INFRASTRUCTURE)
+		tree_check_keys(p->tree, p->node, infrastructure_keys, floor_refused);
 	else if (p->rule.layer != POLICY_LAYER_POLICY)
 		tree_check_keys(p->tree, p->node, floor_keys, floor_refused);
 	else if (p->rule.wait_s)

@@ -120,8 +120,9 @@ enum client_state client_associating(struct client *c)
 	}
 	if (!a->relayed)
 		return client_socks_refuse(c, &none, EVENT_CAUSE_LIMIT,
-		        "no UDP socket can be had: the gateway's udp_ports, or its bound on "
-		        "associations, are used up",
+		        "no UDP socket is free: all of the gateway's udp_ports are in use, or "
+		        "there "
+		        "are too many associations",
 		        SOCKS5_FAILURE);
 	client_let_out(c);
 	socket_write(&c->socket, answer, socks5_answer_association(&a->address, a->port, answer));

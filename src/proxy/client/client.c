@@ -356,6 +356,12 @@ int client_open(struct listener *listener, int fd, const struct sockaddr *from)
 		free(c);
 		return -ENOMEM;
 	}
+	if (listener->handover && !client_take_over(c, listener->handover)) {
+		socket_close(&c->socket, true);
+		buf_fini(&c->input_buf);
+		free(c);
+		return -ENOMEM;
+	}
 	list_append(&proxy->clients, &c->list);
 	proxy_client_came(proxy);
 	if (listener->local) {
@@ -368,7 +374,9 @@ int client_open(struct listener *listener, int fd, const struct sockaddr *from)
 		find_destination(c);
 	}
 	trace_accepted(c);
-	c->state = CLIENT_PEEK;
+	c->state = listener->handover && listener->handover->handed != MESSAGE_HANDED_PROXY
+	                   ? CLIENT_SOCKS_REQUEST
+	                   : CLIENT_PEEK;
 	loop_deadline_set(&proxy->waits[client_first_wait(c)], &c->deadline);
 	dispatch(c, ON_INPUT);
 	return 0;

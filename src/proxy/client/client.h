@@ -4,7 +4,8 @@
  * client.c (the states), peek.c (what a connection is), peek_tls.c (TLS), connect.c (CONNECT),
  * tunnel_dial.c and tunnel.c (tunnels), socks.c and associate.c (SOCKS5), http1.c (requests),
  * http1_response.c (their responses), base.c (those to requests by a base URL), http2.c (a
- * connection of many streams), reauthorize.c (another policy).
+ * connection of many streams), reauthorize.c (another policy), handover.c (connections that the
+ * gateway hands over).
  */
 #ifndef VETHGUARD_SRC_PROXY_CLIENT_CLIENT_H
 #define VETHGUARD_SRC_PROXY_CLIENT_CLIENT_H
@@ -78,7 +79,9 @@ struct client {
 	bool explicit_proxy;            /* it was made to the proxy port, or to a Unix socket */
 	bool connected;                 /* ... and CONNECT, or SOCKS5, was accepted */
 	enum message_form form;         /* a base URL's: tls is set by each request */
-	struct ip reached;              /* where the client may send datagrams; family 0: nowhere */
+	bool handed;                    /* the gateway has handed it over (handover.c) */
+	bool quiet; /* ... with a request of SOCKS5 of whose answer the client knows nothing */
+	struct ip reached; /* where the client may send datagrams; family 0: nowhere */
 	struct client_association association;
 	bool tls; /* TLS is terminated here */
 	char sni[POLICY_HOST_MAX + 1];
@@ -119,6 +122,11 @@ int client_open(struct listener *listener, int fd, const struct sockaddr *from);
  * has it. Returns false if there is none. */
 bool client_dialed_address(int fd, bool rewritten, struct ip *out, uint16_t *port);
 void client_close(struct client *client);
+/* handover.c. Goes on with a new connection where the gateway has stopped. Returns false if its TLS
+ * cannot be used, or without memory. */
+bool client_take_over(struct client *client, const struct message_handover *handover);
+/* handover.c. Resets all connections that were handed over. */
+void client_cut_handed(struct proxy *proxy);
 /* Whether closing resets the connection (true) or ends it in order. */
 void client_reset_at_end(struct client *client, bool reset);
 /* TLS begins on the socket (version 0), or its handshake is over. */

@@ -8,6 +8,7 @@
  * only when it has come. A destination that no rule mentions is refused at once.
  */
 #include "proxy/exchange/exchange.h"
+#include "vethguard/wire/client_hello.h"
 #include "vethguard/wire/socks5.h"
 
 static void drop_input(struct client *c, size_t n)
@@ -30,8 +31,11 @@ static enum client_state refuse(struct client *c, const struct policy_decision *
 enum client_state client_socks_refuse(struct client *c, const struct policy_decision *decision,
         enum event_cause cause, const char *why, enum socks5_reply reply)
 {
+	static const char alert[] = {21, 3, 3, 0, 2, 2, TLS_ALERT_ACCESS_DENIED};
 	uint8_t answer[SOCKS5_ANSWER_BYTES];
 
+	if (c->quiet)
+		return refuse(c, decision, cause, why, slice_of(alert, sizeof(alert)));
 	socks5_answer(reply, answer);
 	return refuse(c, decision, cause, why, slice_of(answer, sizeof(answer)));
 }
@@ -111,7 +115,8 @@ static enum client_state answer_request(struct client *c, const struct socks5_re
 	drop_input(c, r->used);
 	c->connected = true;
 	socks5_answer(SOCKS5_SUCCEEDED, answer);
-	socket_write(&c->socket, answer, sizeof(answer));
+	if (!c->quiet)
+		socket_write(&c->socket, answer, sizeof(answer));
 	return CLIENT_PEEK;
 }
 

@@ -82,6 +82,7 @@ static void take_client(struct client *c, struct tunnel_side sides[2])
 	sides[0].first = c->input_buf;
 	buf_init(&c->input_buf, 2 * SOCKET_CHUNK);
 	sides[0].fd = socket_release(&c->socket, &sides[1].first, sides[0].io, NULL);
+	sides[0].outer = socket_take_outer(&c->socket);
 }
 
 int client_tunnel(struct client *c, const struct dial_result *upstream)

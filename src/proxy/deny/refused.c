@@ -26,9 +26,11 @@ void refused_explain(
 	};
 	struct policy_refusal refusal;
 
-	if (ex->verdict.allowed || ex->verdict.detail || ex->kept_detail ||
-	        ex->verdict.decision.reason != POLICY_REASON_CONDITION)
+	if ((ex->verdict.allowed && !ex->verdict.decision.observed) || ex->verdict.detail ||
+	        ex->kept_detail || ex->verdict.decision.reason != POLICY_REASON_CONDITION ||
+	        !policy_explain_refusal(policy, &question, &refusal))
 		return;
-	if (policy_explain_refusal(policy, &question, &refusal))
+	ex->value_refused = refusal.of_value;
+	if (!ex->verdict.allowed)
 		ex->kept_detail = strdup(refusal.text);
 }

@@ -7,6 +7,7 @@
 
 #include "proxy/exchange/exchange.h"
 #include "proxy/exchange/authorize.h"
+#include "proxy/exchange/facts.h"
 #include "vethguard/base/clock.h"
 #include "vethguard/base/log.h"
 
@@ -185,6 +186,7 @@ static void record_echo(struct exchange *ex, struct slice rule)
 static void put_exchange(struct exchange *ex)
 {
 	const struct http_field *agent = http_find(&ex->request.fields, HTTP_USER_AGENT);
+	uint8_t facts[REQUEST_FACTS_BYTES_MAX];
 	struct event e = {
 	        .id = ex->id,
 	        .kind = EVENT_HTTP,
@@ -229,6 +231,7 @@ static void put_exchange(struct exchange *ex)
 	if (ex->request.version) {
 		e.target = exchange_target(ex);
 		e.user_agent = agent ? agent->value : SLICE("");
+		e.facts = facts_of(ex, facts);
 	}
 	put(ex->proxy, &e);
 	record_echo(ex, e.rule);

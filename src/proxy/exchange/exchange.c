@@ -197,7 +197,9 @@ static void send_request(struct exchange *ex)
 		        rc == -EIO      ? "the upstream ended the connection before this request"
 		        : rc == -ENOKEY ? "the keys that the request was signed with are no longer "
 		                          "held: log in again"
-		                        : "the request became too large with the credential in it");
+		        : rc == -EBADMSG
+		                ? "the credential cannot be put into this request"
+		                : "the request became too large with the credential in it");
 		return;
 	}
 	if (ex->sending.state == SENDING_NOTHING)
@@ -255,6 +257,7 @@ static void get_credential(struct exchange *ex)
 
 	exchange_enter(ex, EXCHANGE_CREDENTIAL);
 	ex->waiting.on_value = on_credential;
+	exchange_share_guess(ex);
 	v = credential_store_get(
 	        ex->proxy->config.credentials, ex->verdict.decision.credential, &ex->waiting);
 	if (!v)

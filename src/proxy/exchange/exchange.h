@@ -126,6 +126,7 @@ struct exchange {
 	bool request_done; /* the client has sent the whole request; false from an upgrade on */
 	bool continued;    /* the client was told to send its body */
 	bool head_request;
+	bool value_refused; /* a rule takes the names in the request, and refused a value */
 	/* Nothing from here on is cleared between exchanges. */
 	struct http_request request;
 };

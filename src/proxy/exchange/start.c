@@ -12,6 +12,7 @@
 #include "proxy/exchange/authorize.h"
 #include "proxy/exchange/callback.h"
 #include "proxy/exchange/exchange.h"
+#include "proxy/exchange/facts.h"
 #include "proxy/exchange/holding.h"
 #include "proxy/inject/filling.h"
 #include "proxy/leaks/secrets.h"
@@ -111,7 +112,8 @@ void exchange_decide(struct exchange *ex)
 	memcpy(r->authority.host, ex->destination.host, ex->destination.host_n + 1);
 	secrets_begin(ex);
 	callback_decide(ex);
-	if ((ex->verdict.needs_body || secrets_hold_body(ex) || callback_holds_body(ex)) &&
+	if ((ex->verdict.needs_body || secrets_hold_body(ex) || callback_holds_body(ex) ||
+	            facts_hold_body(ex)) &&
 	        !ex->holding) {
 		holding_begin(ex, HOLDING_TO_DECIDE);
 		return;

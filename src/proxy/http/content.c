@@ -20,6 +20,23 @@ static enum content_coding coding_named(struct slice name)
 	return CONTENT_OTHER;
 }
 
+struct slice content_type_of(const struct http_fields *fields)
+{
+	struct slice type = SLICE("");
+	unsigned count = 0;
+
+	for (size_t i = 0; i < fields->count; i++) {
+		const struct slice value = fields->items[i].value;
+		const ptrdiff_t semicolon = slice_find_byte(value, ';');
+
+		if (!http_names_alike(fields->items[i].name, SLICE("content-type")))
+			continue;
+		type = slice_trim(slice_of(value.p, semicolon < 0 ? value.n : (size_t)semicolon));
+		count++;
+	}
+	return count == 1 ? type : SLICE("");
+}
+
 enum content_coding content_coding_of(const struct http_fields *fields)
 {
 	enum content_coding coding = CONTENT_PLAIN;

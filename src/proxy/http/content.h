@@ -32,6 +32,9 @@ static inline enum decompress_coding content_decoder_of(enum content_coding codi
 	return (enum decompress_coding)(coding - CONTENT_GZIP);
 }
 
+/* Returns the media type without its parameters; empty if there is no Content-Type, or more than
+ * one. */
+struct slice content_type_of(const struct http_fields *fields);
 /* Reads all Content-Encoding fields together. Returns CONTENT_OTHER for a coding that cannot be
  * decompressed, and for more than one coding. */
 enum content_coding content_coding_of(const struct http_fields *response);

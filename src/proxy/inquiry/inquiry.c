@@ -242,9 +242,9 @@ static const char *send_proposal(struct exchange *ex, const struct policy_propos
 	if (!p->config.propose)
 		return "nobody takes proposals here";
 	if (now_ms < p->inquiry.next_proposal_ms)
-		return "proposals may come every two seconds";
+		return "too many proposals: wait two seconds after each one";
 	if (p->config.propose(p->config.context, ex->id, proposal) < 0)
-		return "nobody can be told of a proposal at the moment";
+		return "the proposal cannot be passed on at the moment: send it again later";
 	p->inquiry.next_proposal_ms = now_ms + INQUIRY_PROPOSAL_GAP_MS;
 	inquiry_note_proposal(p, ex->id, slice_from_string(proposal->to));
 	return NULL;

@@ -11,8 +11,10 @@
 
 #include "proxy/private.h"
 #include "vethguard/base/clock.h"
+#include "vethguard/ipc/team.h"
 
 #define MS_PER_S 1000
+_Static_assert(POLICY_LIMITS_MAX <= TEAM_GAUGES, "each limit can be counted with other workers");
 
 /* --- the policy's limits --- */
 
@@ -45,6 +47,15 @@ static uint32_t gauge_for(struct limits *l, const uint8_t key[POLICY_LIMIT_KEY])
 	return free_one;
 }
 
+/* The workers of a team begin under the same policy, in which each has the same items. Under a
+ * later policy only workers that retire together are left, and each counts by itself. */
+static void name_gauge(struct proxy *p, struct limit_gauge *g, uint32_t item)
+{
+	if (!g->named && !g->open)
+		g->shared = p->config.team && p->limits.policies == 0 ? item : TEAM_GAUGES;
+	g->named = true;
+}
+
 static void open_limit(struct proxy *p, struct limit *limit)
 {
 	struct limits *l = &p->limits;
@@ -58,7 +69,7 @@ static void open_limit(struct proxy *p, struct limit *limit)
 	if (!policy_limit_has_period(limit->spec.kind)) {
 		limit->gauge = l->gauges ? gauge_for(l, key) : LIMIT_GAUGES_MAX;
 		if (limit->gauge < LIMIT_GAUGES_MAX)
-			l->gauges[limit->gauge].named = true;
+			name_gauge(p, &l->gauges[limit->gauge], (uint32_t)(limit - l->items));
 		return;
 	}
 	limit->memory = memory_for(p, &limit->spec);
@@ -67,15 +78,10 @@ static void open_limit(struct proxy *p, struct limit *limit)
 		        limit->memory, key, (uint64_t)limit->spec.period_s * MS_PER_S);
 }
 
-void limits_renew(struct proxy *p)
+static void read_limits(struct proxy *p)
 {
 	struct limits *l = &p->limits;
 
-	free(l->items);
-	l->items = NULL;
-	l->count = policy_limit_count(p->config.policy);
-	if (l->count == 0)
-		return;
 	l->items = calloc(l->count, sizeof(*l->items));
 	if (!l->gauges)
 		l->gauges = calloc(LIMIT_GAUGES_MAX, sizeof(*l->gauges));
@@ -85,6 +91,18 @@ void limits_renew(struct proxy *p)
 		policy_limit(p->config.policy, i, &l->items[i].spec);
 		open_limit(p, &l->items[i]);
 	}
+}
+
+void limits_renew(struct proxy *p)
+{
+	struct limits *l = &p->limits;
+
+	free(l->items);
+	l->items = NULL;
+	l->count = policy_limit_count(p->config.policy);
+	if (l->count > 0)
+		read_limits(p);
+	l->policies++;
 }
 
 void limits_close(struct proxy *p)
@@ -254,6 +272,22 @@ void limit_take_back(
 
 /* --- what is open at a time --- */
 
+static bool open_one(const struct proxy *p, struct limit_gauge *g, uint64_t max)
+{
+	const bool room = g->shared < TEAM_GAUGES ? team_enter(p->config.team, g->shared, max)
+	                                          : g->open < max;
+
+	g->open += room;
+	return room;
+}
+
+static void close_one(const struct proxy *p, struct limit_gauge *g)
+{
+	g->open--;
+	if (g->shared < TEAM_GAUGES)
+		team_leave(p->config.team, g->shared);
+}
+
 bool limit_enter(struct proxy *p, uint32_t rule, enum policy_limit_kind kind,
         struct limit_held *held, struct limit_hit *hit)
 {
@@ -270,12 +304,11 @@ bool limit_enter(struct proxy *p, uint32_t rule, enum policy_limit_kind kind,
 		struct limit_gauge *g =
 		        limit->gauge < LIMIT_GAUGES_MAX ? &p->limits.gauges[limit->gauge] : NULL;
 
-		if (!g || g->open >= limit->spec.amount || held->count == LIMIT_HELD_MAX) {
+		if (!g || held->count == LIMIT_HELD_MAX || !open_one(p, g, limit->spec.amount)) {
 			while (held->count > before)
-				p->limits.gauges[held->gauges[--held->count]].open--;
+				close_one(p, &p->limits.gauges[held->gauges[--held->count]]);
 			return meet(p, &limit->spec, MS_PER_S, hit);
 		}
-		g->open++;
 		held->gauges[held->count++] = (uint16_t)limit->gauge;
 	}
 	return true;
@@ -284,7 +317,7 @@ bool limit_enter(struct proxy *p, uint32_t rule, enum policy_limit_kind kind,
 void limit_leave(struct proxy *p, struct limit_held *held)
 {
 	while (held->count)
-		p->limits.gauges[held->gauges[--held->count]].open--;
+		close_one(p, &p->limits.gauges[held->gauges[--held->count]]);
 }
 
 bool limit_begin_relay(

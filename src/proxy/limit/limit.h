@@ -2,8 +2,9 @@
 /*
  * limit: counts what passes against the limits of the policy and of the rule that decided
  * (policy/limits.h). Amounts in a period are in shared memory (ipc/counters.h), which outlives this
- * worker; what is open at a time is counted here, because it ends with this worker. A limit whose
- * memory is missing lets nothing pass.
+ * worker; what is open at a time is counted here, because it ends with this worker, and with what
+ * other workers of the sandbox have open, if there are any (ipc/team.h). A limit whose memory is
+ * missing lets nothing pass.
  */
 #ifndef VETHGUARD_SRC_PROXY_LIMIT_LIMIT_H
 #define VETHGUARD_SRC_PROXY_LIMIT_LIMIT_H
@@ -31,7 +32,8 @@ struct limit {
 /* How much of one kind is open. It keeps its place while a policy names it or something is open. */
 struct limit_gauge {
 	uint8_t key[POLICY_LIMIT_KEY];
-	uint64_t open;
+	uint64_t open;   /* in this worker */
+	uint32_t shared; /* its gauge in the team's memory; TEAM_GAUGES: none */
 	bool named;
 };
 
@@ -39,6 +41,7 @@ struct limits {
 	uint32_t count;      /* 0: the policy has no limits, and nothing of this costs anything */
 	struct limit *items; /* owned; NULL if count is 0 */
 	struct limit_gauge *gauges; /* owned; made for the first policy with limits */
+	uint32_t policies;          /* how many policies this worker has had */
 	uint64_t refused;           /* how often a limit was met */
 	int64_t added_ms;           /* when limit_add() was called last: clock_boot_ms() */
 };

@@ -78,8 +78,10 @@ bool ranging_begin(struct exchange *ex)
 	struct http_range wanted;
 	size_t longest;
 
+	if (!mask) /* also when the request is sent again, with another value */
+		return false;
 	if (!ex->ranging) {
-		if (!mask || !read_range(ex, &wanted))
+		if (!read_range(ex, &wanted))
 			return false;
 		ex->ranging = calloc(1, sizeof(*ex->ranging));
 		if (!ex->ranging)

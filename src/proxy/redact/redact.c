@@ -23,6 +23,7 @@
 #include "proxy/redact/inspect.h"
 #include "proxy/websocket/websocket_relay.h"
 #include "vethguard/base/log.h"
+#include "vethguard/ipc/team.h"
 
 #define DECOMPRESS_STEP (64u << 10)
 
@@ -175,6 +176,22 @@ bool exchange_start_is_right(struct exchange *ex, const uint8_t *p, size_t n)
 	return false;
 }
 
+/* Tells the sandbox's other workers that a credential may be being guessed, and learns it from
+ * them: several workers must not give several chances. Not under a later policy, which numbers
+ * credentials anew. */
+void exchange_share_guess(const struct exchange *ex)
+{
+	const struct proxy *p = ex->proxy;
+	const uint32_t credential = ex->verdict.decision.credential;
+
+	if (!p->config.team || p->limits.policies > 1 || credential >= TEAM_CREDENTIALS)
+		return;
+	if (credential_store_is_guessed(p->config.credentials, credential))
+		team_note_guess(p->config.team, credential);
+	else if (team_is_guessed(p->config.team, credential))
+		(void)credential_store_waited(p->config.credentials, credential, 1);
+}
+
 /* If the credential is being guessed, what the mask keeps back must not teach anything more. */
 bool exchange_is_guessed(struct exchange *ex)
 {
@@ -191,6 +208,7 @@ bool exchange_is_guessed(struct exchange *ex)
 		        SLICE(""),
 		        "a response stopped in the middle of the credential: somebody may be "
 		        "guessing it, so no request gets it any more");
+	exchange_share_guess(ex);
 	return credential_store_is_guessed(store, credential);
 }
 

@@ -76,6 +76,9 @@ void exchange_mark_undecodable(struct exchange *ex, const char *why);
 bool exchange_start_is_right(struct exchange *ex, const uint8_t *p, size_t n);
 /* Goes on with compressed input that waited for room. True: no input waits any more. */
 bool exchange_decompress_more(struct exchange *ex);
+/* Tells the sandbox's other workers that the credential may be being guessed, or learns it from
+ * them. */
+void exchange_share_guess(const struct exchange *ex);
 /* Sets or clears the deadline for what the mask keeps back. */
 void exchange_await_more(struct exchange *ex);
 /* The deadline has passed: releases what was kept back. ex may be freed afterwards. */

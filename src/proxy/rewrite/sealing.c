@@ -32,6 +32,9 @@ static const char kind_text[] = "a token of the upstream's response is not a str
 static const char keys_type_text[] =
         "the upstream's response is not uncompressed XML in UTF-8, so its "
         "keys cannot be sealed";
+static const char stale_text[] =
+        "an operator has rotated or revoked the credential since the request was sent, so the "
+        "tokens of the upstream's response are not kept: log in again";
 static const char redirect_text[] =
         "the upstream's response is a redirect, in which tokens could not be sealed";
 
@@ -45,22 +48,9 @@ bool sealing_is_wanted(const struct exchange *ex)
 /* True if there is one Content-Type, and it is one of these two. */
 static bool is_type(const struct http_fields *fields, struct slice one, struct slice other)
 {
-	bool found = false;
+	const struct slice type = content_type_of(fields);
 
-	for (size_t i = 0; i < fields->count; i++) {
-		const struct http_field *f = &fields->items[i];
-		ptrdiff_t semicolon = slice_find_byte(f->value, ';');
-		struct slice type = slice_trim(
-		        slice_of(f->value.p, semicolon < 0 ? f->value.n : (size_t)semicolon));
-
-		if (!http_names_alike(f->name, SLICE("content-type")))
-			continue;
-		if (found || !(slice_equals_ignoring_case(type, one) ||
-		                     slice_equals_ignoring_case(type, other)))
-			return false;
-		found = true;
-	}
-	return found;
+	return slice_equals_ignoring_case(type, one) || slice_equals_ignoring_case(type, other);
 }
 
 /* True if the endpoint answers as AWS's STS does. */
@@ -161,6 +151,7 @@ const char *sealing_keep_token(
 	uint32_t credential = ex->verdict.decision.credential;
 	struct slice placeholder = credential_store_placeholder(store, credential);
 	struct sealing *s = ex->sealing;
+	int rc;
 
 	if (!jar_can_hold(value))
 		return kind_text;
@@ -173,8 +164,11 @@ const char *sealing_keep_token(
 		token->end.p = end; /* the jar's bytes move */
 		token->value = value;
 	}
-	if (jar_add(&s->jar, token) < 0 || credential_store_seal(store, credential, token) < 0)
-		return sealing_no_memory;
+	rc = jar_add(&s->jar, token);
+	if (rc == 0)
+		rc = credential_store_seal(store, credential, ex->credential, token);
+	if (rc)
+		return rc == -ESTALE ? stale_text : sealing_no_memory;
 	s->count++;
 	return NULL;
 }

@@ -16,6 +16,7 @@
 #include "proxy/http/event_stream.h"
 #include "proxy/redact/charset.h"
 #include "proxy/rewrite/kept_head.h"
+#include "proxy/rewrite/tool_watch.h"
 #include "vethguard/policy/tools.h"
 
 struct tools_filter {
@@ -53,24 +54,11 @@ enum answer_type { ANSWER_OTHER, ANSWER_JSON, ANSWER_EVENTS };
 
 static enum answer_type type_of(const struct http_fields *fields)
 {
-	enum answer_type found = ANSWER_OTHER;
-	unsigned count = 0;
+	const struct slice type = content_type_of(fields);
 
-	for (size_t i = 0; i < fields->count; i++) {
-		const struct http_field *f = &fields->items[i];
-		ptrdiff_t semicolon = slice_find_byte(f->value, ';');
-		struct slice type = slice_trim(
-		        slice_of(f->value.p, semicolon < 0 ? f->value.n : (size_t)semicolon));
-
-		if (!http_names_alike(f->name, SLICE("content-type")))
-			continue;
-		if (slice_equals_ignoring_case(type, SLICE("application/json")))
-			found = ANSWER_JSON;
-		else if (slice_equals_ignoring_case(type, SLICE("text/event-stream")))
-			found = ANSWER_EVENTS;
-		count++;
-	}
-	return count == 1 ? found : ANSWER_OTHER;
+	return slice_equals_ignoring_case(type, SLICE("application/json"))    ? ANSWER_JSON
+	       : slice_equals_ignoring_case(type, SLICE("text/event-stream")) ? ANSWER_EVENTS
+	                                                                      : ANSWER_OTHER;
 }
 
 /* True if the answer may be neither JSON nor events. A successful answer to a POST may not: clients
@@ -143,31 +131,49 @@ void tools_free(struct exchange *ex)
 
 /* --- the content --- */
 
-static bool may_call(void *context, struct slice tool)
+/* Describes the request that was answered, for questions about calls that are sent like it. */
+static struct policy_request describe(const struct exchange *ex, const struct policy_fields *fields)
 {
-	const struct exchange *ex = context;
 	const struct http_request *r = &ex->request;
-	const struct policy_fields fields = authorize_fields(&r->fields);
-	const struct policy_request request = {
-	        .scheme = ex->client->tls ? POLICY_HTTPS : POLICY_HTTP,
+
+	return (struct policy_request){.scheme = ex->client->tls ? POLICY_HTTPS : POLICY_HTTP,
 	        .host = destination_host(&ex->destination),
 	        .address = ex->destination.address,
 	        .port = ex->destination.port,
 	        .path = slice_of(r->path, r->path_n),
 	        .query = r->query,
-	        .fields = &fields};
+	        .fields = fields};
+}
+
+static bool may_call(void *context, struct slice tool)
+{
+	const struct exchange *ex = context;
+	const struct policy_fields fields = authorize_fields(&ex->request.fields);
+	const struct policy_request request = describe(ex, &fields);
 
 	return policy_may_call(ex->proxy->config.policy, &request, tool);
+}
+
+static bool may_show(void *context, struct slice tool, const struct json_tree *tree,
+        const struct json_value *said)
+{
+	struct exchange *ex = context;
+	const struct policy_fields fields = authorize_fields(&ex->request.fields);
+	const struct policy_request request = describe(ex, &fields);
+
+	return tool_watch_lets(ex, &request, tool, tree, said);
 }
 
 /* Filters a text of JSON into out, as policy_tools_filter() does; a fault is marked. */
 static int filter(struct exchange *ex, struct slice text, struct buf *out)
 {
-	const struct policy_tools tools = {ex, may_call};
+	const struct policy_tools tools = {ex, may_call, may_show};
 	int rc = policy_tools_filter(&tools, text, out);
 
 	if (rc == 1)
-		ex->detail = "tools that may not be called were taken out of the answer";
+		ex->detail =
+		        "tools that may not be called, or whose descriptions are blocked, were "
+		        "taken out of the answer";
 	else if (rc < 0)
 		exchange_mark_undecodable(ex, rc == -EBADMSG ? broken_text : memory_text);
 	return rc;

@@ -20,6 +20,7 @@ int socket_shared_init(struct socket_shared *s, struct loop *loop)
 	s->rx = malloc(SOCKET_RX);
 	buf_init(&s->tx, SOCKET_OUT_MAX);
 	buf_init(&s->answer, SOCKET_CHUNK);
+	outer_shared_init(&s->outer);
 	if (secret_alloc(&s->stage_memory, 2 * SOCKET_RECORD) == 0)
 		s->stage = (struct buf){.mem = s->stage_memory.p,
 		        .cap = 2 * SOCKET_RECORD,
@@ -38,6 +39,7 @@ void socket_shared_fini(struct socket_shared *s)
 	s->rx = NULL;
 	buf_fini(&s->tx);
 	buf_fini(&s->answer);
+	outer_shared_fini(&s->outer);
 	secret_free(&s->stage_memory);
 }
 
@@ -63,12 +65,32 @@ static void rx_park(struct socket_shared *s)
 	tls_feed(l->tls, buf_bytes(&l->parked), l->parked.len);
 }
 
+/* As recv(2). *emptied: nothing more was there. */
+static ssize_t receive_plain(struct socket *l, uint8_t *p, size_t cap, bool *emptied)
+{
+	ssize_t r;
+
+	if (l->outer) {
+		r = outer_receive(l->outer, l->fd, p, cap);
+		l->received += outer_take_received(l->outer);
+		*emptied = outer_is_emptied(l->outer);
+		return r;
+	}
+	do
+		r = recv(l->fd, p, cap, MSG_DONTWAIT);
+	while (r < 0 && errno == EINTR);
+	l->received += r > 0 ? (size_t)r : 0;
+	*emptied = r < (ssize_t)cap;
+	return r;
+}
+
 /* Receives into p; SOCKET_OK with *n > 0. With edge-triggered readiness a short read means "nothing
  * left", unless a FIN or a reset had arrived before: then no further edge comes. epoll reports a
  * FIN, so reading goes on to the end. A reset looks to epoll like a readable socket, so a caller
  * that still wants more looks once again (doubtful). */
 static enum socket_status receive(struct socket *l, uint8_t *p, size_t cap, size_t *n)
 {
+	bool emptied;
 	ssize_t r;
 
 	if (l->broken && !l->draining)
@@ -76,13 +98,10 @@ static enum socket_status receive(struct socket *l, uint8_t *p, size_t cap, size
 	if (!l->readable && !l->doubtful)
 		return SOCKET_AGAIN;
 	l->doubtful = false;
-	do
-		r = recv(l->fd, p, cap, MSG_DONTWAIT);
-	while (r < 0 && errno == EINTR);
+	r = receive_plain(l, p, cap, &emptied);
 	if (r > 0) {
 		*n = (size_t)r;
-		l->received += (size_t)r;
-		if (*n < cap && !l->hung_up) {
+		if (emptied && !l->hung_up) {
 			l->readable = false;
 			l->doubtful = true;
 		}
@@ -244,8 +263,10 @@ void socket_close(struct socket *l, bool reset)
 {
 	if (!l->shared || l->fd < 0)
 		return;
-	if (!reset)
+	if (!reset) {
 		socket_flush(l);
+		socket_end_outer(l);
+	}
 	socket_disown(l);
 	loop_io_close(&l->io);
 	if (reset)
@@ -254,8 +275,23 @@ void socket_close(struct socket *l, bool reset)
 	l->fd = -1;
 	tls_free(l->tls);
 	l->tls = NULL;
+	outer_free(l->outer);
+	l->outer = NULL;
 	buf_fini(&l->parked);
 	buf_fini(&l->out);
+}
+
+void socket_start_outer(struct socket *l, struct outer *outer)
+{
+	l->outer = outer;
+}
+
+struct outer *socket_take_outer(struct socket *l)
+{
+	struct outer *outer = l->outer;
+
+	l->outer = NULL;
+	return outer;
 }
 
 int socket_start_tls(struct socket *l, struct tls *tls, struct slice first)

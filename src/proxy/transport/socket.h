@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * socket: one end of a relay: a connected TCP socket, with or without TLS. Reading gives plain
- * bytes, writing takes plain bytes.
+ * bytes, writing takes plain bytes. Around both there may be another TLS (outer.h): what is said
+ * here of the bytes of the network then holds for the bytes inside of it.
  *
  * Buffers belong to the thread, not to the connection: one for received bytes, one for bytes to
  * send, one to join small writes into one TLS record. A socket claims them while it works. When
@@ -17,6 +18,7 @@
 #ifndef VETHGUARD_SRC_PROXY_TRANSPORT_SOCKET_H
 #define VETHGUARD_SRC_PROXY_TRANSPORT_SOCKET_H
 
+#include "proxy/transport/outer.h"
 #include "vethguard/base/buf.h"
 #include "vethguard/base/secret.h"
 #include "vethguard/loop/loop.h"
@@ -50,6 +52,7 @@ struct socket_shared {
 	struct socket *stage_owner;
 	struct loop_task flush;
 	bool flushing; /* ... which is running */
+	struct outer_shared outer;
 };
 int socket_shared_init(struct socket_shared *s, struct loop *loop);
 void socket_shared_fini(struct socket_shared *s);
@@ -63,6 +66,7 @@ struct socket {
 	struct socket_shared *shared;
 	struct loop_io io;
 	struct tls *tls;        /* owned; NULL: plain */
+	struct outer *outer;    /* owned; NULL: none */
 	int fd;                 /* owned; -1: closed */
 	bool readable, hung_up; /* what epoll reported last; hung_up: the peer has sent FIN */
 	bool doubtful; /* the last read was short: if a reset follows, no further event comes */
@@ -113,6 +117,11 @@ static inline bool socket_is_open(const struct socket *socket)
 	return socket->fd >= 0;
 }
 
+/* Puts TLS (taken) around everything that the socket carries. Call this right after
+ * socket_open(). */
+void socket_start_outer(struct socket *socket, struct outer *outer);
+/* Gives that TLS away after socket_release(). NULL: there is none. */
+struct outer *socket_take_outer(struct socket *socket);
 /* Puts TLS (taken) on the socket. first: bytes already received that belong to it. Returns 0 or
  * -ENOMEM. */
 int socket_start_tls(struct socket *socket, struct tls *tls, struct slice first);
@@ -159,7 +168,7 @@ static inline bool socket_is_congested(struct socket *socket)
 }
 /* Sends what is queued, then hands over the descriptor, and its registration for SOCKET_EVENTS to
  * io (a plain socket that becomes a tunnel). The socket is closed. *left: the bytes that could not
- * be sent at once (moved; the caller frees them). */
+ * be sent at once (moved; the caller frees them), as they go over the network. */
 int socket_release(struct socket *socket, struct buf *left, struct loop_io *io,
         void (*on_ready)(struct loop_io *io, unsigned events));
 

@@ -82,17 +82,38 @@ static bool shut_down_if_due(struct socket *l)
 	return true;
 }
 
+static void put_out(struct socket *l, struct slice wire)
+{
+	const uint8_t *p = (const uint8_t *)wire.p;
+	const size_t sent = l->out.len == 0 ? send_some(l, p, wire.n) : 0;
+
+	queue_out(l, p + sent, wire.n - sent);
+}
+
+/* Sends plain bytes inside of the outer TLS; ends: and its end. */
+static void put_outer(struct socket *l, struct slice plain, bool ends)
+{
+	struct slice wire;
+
+	if (l->broken)
+		return;
+	if (outer_seal(l->outer, plain.p, plain.n, ends, &wire))
+		put_out(l, wire);
+	else
+		socket_break(l);
+}
+
 static void send_tx(struct socket_shared *s)
 {
 	struct socket *l = s->tx_owner;
-	size_t sent = 0;
 
 	if (!l)
 		return;
 	s->tx_owner = NULL;
-	if (l->out.len == 0)
-		sent = send_some(l, buf_bytes(&s->tx), s->tx.len);
-	queue_out(l, buf_bytes(&s->tx) + sent, s->tx.len - sent);
+	if (l->outer)
+		put_outer(l, buf_slice(&s->tx), l->end_after_flush);
+	else
+		put_out(l, buf_slice(&s->tx));
 	buf_consume(&s->tx, s->tx.len);
 	shut_down_if_due(l);
 }
@@ -237,6 +258,12 @@ size_t socket_unsent(struct socket *l)
 }
 
 /* --- for socket.c --- */
+
+void socket_end_outer(struct socket *l)
+{
+	if (l->outer)
+		put_outer(l, SLICE(""), true);
+}
 
 void socket_drain(struct socket *l)
 {

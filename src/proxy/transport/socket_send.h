@@ -10,6 +10,8 @@ void socket_break(struct socket *socket);
 /* Makes the socket the owner of the shared buffer for bytes to send. Call this before its TLS may
  * write. */
 void socket_claim_tx(struct socket *socket);
+/* Sends the end of the outer TLS, if there is one, at once. */
+void socket_end_outer(struct socket *socket);
 /* The socket takes bytes again. */
 void socket_drain(struct socket *socket);
 /* The task at the end of a loop's turn: sends what all sockets have queued. */

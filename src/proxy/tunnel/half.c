@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One direction of a tunnel. Its first 64 KiB are copied, which is cheaper for short connections; a
- * direction that the owner inspects is copied throughout. What follows moves with splice(2) through
- * a pipe and never enters this process. A pipe is borrowed from a few kept ones only while it holds
- * bytes.
+ * direction that the owner inspects, or that has an outer TLS at one end, is copied throughout.
+ * What follows moves with splice(2) through a pipe and never enters this process. A pipe is
+ * borrowed from a few kept ones only while it holds bytes.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -71,6 +71,13 @@ static void kill_end(struct end *e)
 	e->dead = e->hung_up = e->readable = true;
 }
 
+/* Bytes that were sealed are counted before that. */
+static void count_sent(struct half *h, size_t n)
+{
+	if (!h->to->outer)
+		h->bytes += n;
+}
+
 /* Sends what this half holds. False: some of it could not be sent. */
 static bool push(struct half *h)
 {
@@ -87,7 +94,7 @@ static bool push(struct half *h)
 			kill_end(h->to);
 		if (r <= 0)
 			continue;
-		h->bytes += (uint64_t)r;
+		count_sent(h, (size_t)r);
 		if (h->pending.len) {
 			buf_consume(&h->pending, (size_t)r);
 			if (!h->pending.len)
@@ -114,32 +121,59 @@ bool half_is_refused(struct tunnel *t, const struct half *h, const uint8_t *p, s
 	return true;
 }
 
+/* As recv(2). *emptied: nothing more was there. */
+static ssize_t receive(struct end *from, uint8_t *p, size_t room, bool *emptied)
+{
+	ssize_t r = from->outer ? outer_receive(from->outer, from->fd, p, room)
+	                        : recv(from->fd, p, room, MSG_DONTWAIT);
+
+	*emptied = from->outer ? outer_is_emptied(from->outer) : r < (ssize_t)room;
+	return r;
+}
+
+/* Turns plain bytes into those to be sent. Returns false if that failed. */
+static bool seal(struct half *h, struct slice plain, struct slice *wire)
+{
+	*wire = plain;
+	if (!h->to->outer)
+		return true;
+	h->bytes += plain.n;
+	return outer_seal(h->to->outer, plain.p, plain.n, false, wire);
+}
+
 /* Sends input at once and keeps only what the socket does not take. A short read means "nothing
  * left", with the exceptions that socket.c describes: after a FIN reading goes on, and a reset
  * right after the bytes is looked for when DOUBT_MS have passed in silence. */
 static ssize_t copy(struct tunnel *t, struct half *h, size_t room)
 {
 	uint8_t *plain = t->proxy->plain;
-	ssize_t r = recv(h->from->fd, plain, room, MSG_DONTWAIT), sent = 0;
+	struct slice wire;
+	bool emptied;
+	ssize_t r = receive(h->from, plain, room, &emptied), sent = 0;
 
 	if (r <= 0)
 		return r;
 	if (half_is_refused(t, h, plain, (size_t)r))
 		return r;
-	if (r < (ssize_t)room && !h->from->hung_up) {
+	if (emptied && !h->from->hung_up) {
 		h->from->readable = false;
 		t->doubtful = true;
 	}
+	if (!seal(h, slice_of(plain, (size_t)r), &wire)) {
+		errno = ENOMEM;
+		return -1;
+	}
 	if (h->to->writable)
-		sent = send(h->to->fd, plain, (size_t)r, MSG_NOSIGNAL | MSG_DONTWAIT);
+		sent = send(h->to->fd, wire.p, wire.n, MSG_NOSIGNAL | MSG_DONTWAIT);
 	if (sent < 0 && !settle(sent, &h->to->writable)) {
 		kill_end(h->to);
 		return r;
 	}
 	if (sent < 0)
 		sent = 0;
-	h->bytes += (uint64_t)sent;
-	if (sent < r && buf_append(&h->pending, plain + sent, (size_t)(r - sent)) < 0) {
+	count_sent(h, (size_t)sent);
+	if ((size_t)sent < wire.n &&
+	        buf_append(&h->pending, wire.p + sent, wire.n - (size_t)sent) < 0) {
 		errno = ENOMEM;
 		return -1;
 	}
@@ -163,8 +197,11 @@ static ssize_t take_in(struct tunnel *t, struct half *h, bool copies, size_t roo
  * returns. */
 static ssize_t peek(struct tunnel *t, struct half *h, const char *why)
 {
+	struct outer *outer = h->from->outer;
 	uint8_t byte;
-	ssize_t r = recv(h->from->fd, &byte, sizeof(byte), MSG_PEEK | MSG_DONTWAIT);
+	/* A byte that is taken out of TLS is lost, with the tunnel. */
+	ssize_t r = outer ? outer_receive(outer, h->from->fd, &byte, sizeof(byte))
+	                  : recv(h->from->fd, &byte, sizeof(byte), MSG_PEEK | MSG_DONTWAIT);
 
 	if (r > 0)
 		tunnel_stop(t, TUNNEL_LIMITED, why ? why : "a limit lets no more bytes pass");
@@ -192,8 +229,8 @@ static ssize_t pull_granted(struct tunnel *t, struct half *h, bool copies, size_
 
 static ssize_t pull(struct tunnel *t, struct half *h)
 {
-	bool copies =
-	        (t->inspects && h == &t->halves[0]) || h->bytes < COPY_BYTES || !borrow_pipe(t, h);
+	bool copies = (t->inspects && h == &t->halves[0]) || h->bytes < COPY_BYTES ||
+	              h->from->outer || h->to->outer || !borrow_pipe(t, h);
 	size_t want = copies ? SOCKET_CHUNK : SPLICE_BYTES;
 
 	return t->owner->grant ? pull_granted(t, h, copies, want) : take_in(t, h, copies, want);
@@ -225,6 +262,15 @@ static bool move(struct tunnel *t, struct half *h)
 	return false;
 }
 
+/* Sends the end of the outer TLS, which a socket that takes nothing now may lose. */
+static void end_outer(struct end *to)
+{
+	struct slice wire;
+
+	if (outer_seal(to->outer, "", 0, true, &wire))
+		(void)send(to->fd, wire.p, wire.n, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
 bool half_relay(struct tunnel *t, struct half *h)
 {
 	bool again = move(t, h);
@@ -238,6 +284,8 @@ bool half_relay(struct tunnel *t, struct half *h)
 	if (!h->piped)
 		half_return_pipe(t, h);
 	if (h->eof && !h->ended && !h->pending.len && !h->piped) {
+		if (h->to->outer && !h->from->dead)
+			end_outer(h->to);
 		/* close(), which follows at once, tells the end of both directions. After a reset a
 		 * FIN would be wrong. */
 		if (!t->halves[h == &t->halves[0]].ended && !h->from->dead)

@@ -17,6 +17,7 @@ enum tunnel_state {
 struct end {
 	struct loop_io io;
 	struct tunnel *tunnel;
+	struct outer *outer; /* owned; NULL: none */
 	int fd;
 	bool readable, writable;
 	bool hung_up; /* the peer has sent FIN: reading goes on to the end */
@@ -25,7 +26,7 @@ struct end {
 
 struct half {
 	struct end *from, *to;
-	struct buf pending; /* copied bytes not yet sent */
+	struct buf pending; /* copied bytes not yet sent; sealed if `to` has an outer TLS */
 	int pipe[2];        /* -1: none borrowed */
 	size_t piped;       /* bytes in the pipe */
 	uint64_t bytes;

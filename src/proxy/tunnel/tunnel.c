@@ -119,6 +119,8 @@ void tunnel_on_doubt(struct loop_deadline *deadline)
 static void end_close(struct end *e, bool reset)
 {
 	loop_io_close(&e->io);
+	outer_free(e->outer);
+	e->outer = NULL;
 	if (reset)
 		socket_reset_socket(e->fd);
 	close(e->fd);
@@ -200,7 +202,7 @@ static void grant_first(struct tunnel *t)
 		return;
 	if (t->owner->grant(t->context, true, n, &why) < n)
 		tunnel_stop(t, TUNNEL_LIMITED,
-		        why ? why : "a limit lets not all of the first bytes pass");
+		        why ? why : "a limit does not let all of the first bytes pass");
 	if (t->state == TUNNEL_LIMITED)
 		buf_fini(&t->halves[0].pending);
 }
@@ -214,6 +216,7 @@ void tunnel_run(struct tunnel *t, struct tunnel_side sides[2])
 		t->halves[i].pending.max = 2 * SOCKET_CHUNK;
 		t->doubtful |= sides[i].doubtful;
 		e->fd = sides[i].fd;
+		e->outer = sides[i].outer;
 		loop_io_move(sides[i].io, &e->io, on_ready);
 		take_note(e, sides[i].events);
 	}

@@ -29,10 +29,13 @@ struct tunnel_owner {
 /* A connected socket that becomes an end of a tunnel. */
 struct tunnel_side {
 	int fd;
-	struct loop_io *io; /* its registration for SOCKET_EVENTS */
-	unsigned events;    /* what the loop has reported already */
-	bool doubtful;      /* as in struct socket */
-	struct buf first; /* bytes already read from this side, which go to the other side first */
+	struct outer *outer; /* TLS around everything (moved); NULL: none */
+	struct loop_io *io;  /* its registration for SOCKET_EVENTS */
+	unsigned events;     /* what the loop has reported already */
+	bool doubtful;       /* as in struct socket */
+	/* Bytes already read from this side, which go to the other side first; to a side with TLS
+	 * around everything as they go over the network. */
+	struct buf first;
 };
 
 /* Returns NULL if there is no memory. */

@@ -29,6 +29,8 @@ static const char *const finding_codes[] = {
         [EVENT_FINDING_GUESSED_TOKENS] = "guessed-tokens",
         [EVENT_FINDING_SECRET] = "secret",
         [EVENT_FINDING_BUNDLE_REFUSED] = "bundle-refused",
+        [EVENT_FINDING_TOOL_CHANGED] = "tool-changed",
+        [EVENT_FINDING_TOOL_INSTRUCTS] = "tool-instructs",
 };
 _Static_assert(sizeof(finding_codes) / sizeof(finding_codes[0]) == EVENT_FINDING_COUNT,
         "one code per finding");

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* HTTP Activity (4002): one request and its result. */
 #include "recorder/ocsf/parts.h"
+#include "vethguard/policy/request_facts.h"
 
 #define ACTIVITY_OTHER 99
 
@@ -126,6 +127,45 @@ static void write_response(struct ocsf_line *line)
 	line_end_object(j);
 }
 
+/* Writes the texts of one kind of facts as an array, if there are any. */
+static void write_facts_of(struct ocsf_line *line, unsigned wanted)
+{
+	struct json *j = &line->json;
+	struct slice rest = line->event->facts, text;
+	unsigned fact, count = 0;
+
+	while (request_fact_next(&rest, &fact, &text)) {
+		if (fact != wanted)
+			continue;
+		if (request_fact_is_flag(fact)) {
+			line_bool(j, request_fact_name(fact), true);
+			return;
+		}
+		if (count++ == 0) {
+			line_name(j, request_fact_name(fact));
+			line_put(j, "[", 1);
+		} else {
+			line_put(j, ",", 1);
+		}
+		line_text_value(j, text, REQUEST_FACT_MAX);
+	}
+	if (count)
+		line_put(j, "]", 1);
+	j->comma |= count > 0;
+}
+
+/* What the request asks for. The texts are the sandbox's; the names are those of this list. */
+static void write_facts(struct ocsf_line *line)
+{
+	if (!line->event->facts.n)
+		return;
+	line_object(&line->json, "request");
+	for (unsigned fact = 0; fact < REQUEST_FACT_COUNT; fact++)
+		if (request_fact_name(fact))
+			write_facts_of(line, fact);
+	line_end_object(&line->json);
+}
+
 static void http_body(struct ocsf_line *line)
 {
 	struct json *j = &line->json;
@@ -141,12 +181,13 @@ static void http_body(struct ocsf_line *line)
 	ocsf_proxy_endpoint(line);
 	ocsf_traffic(line);
 	ocsf_tls(line);
-	if (e->credential.n || ocsf_failure_code(e).n || e->callback) {
+	if (e->credential.n || ocsf_failure_code(e).n || e->callback || e->facts.n) {
 		line_object(j, "unmapped");
 		line_some_text(j, "credential", e->credential, OCSF_NAME_MAX);
 		line_some_text(j, "failure", ocsf_failure_code(e), OCSF_NAME_MAX);
 		if (e->callback)
 			line_plain(j, "decided_for", "another proxy");
+		write_facts(line);
 		line_end_object(j);
 	}
 }

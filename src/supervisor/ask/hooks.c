@@ -24,6 +24,7 @@
 
 #define FIRST_DELAY_MS 1000
 #define FIELD_MAX 512 /* bytes of a field that are sent */
+#define DESCRIPTION_MAX 128
 #define URL_MAX (POLICY_HOST_MAX + FIELD_MAX + 32)
 
 struct note {
@@ -87,19 +88,20 @@ static int write_plain(const struct fields *f, struct buf *out)
 	}
 	json_put_string(&j, "bytes", f->bytes, 0);
 	json_put_end_object(&j);
-	return j.failed ? -ENOMEM : 0;
+	return j.failed ? -ENOBUFS : 0;
 }
 
-/* Returns the text that is sent (malloc'd), or NULL. In a template, url, paths and reason are
- * escaped to printable ASCII. */
-static char *body_of(const struct config_hook *hook, struct fields *f)
+/* Writes the text that is sent to *out (malloc'd). In a template, url, paths and reason are escaped
+ * to printable ASCII. Returns 0; -ENOBUFS: it has more than HOOK_CALL_BODY_MAX bytes; or -ENOMEM.
+ */
+static int body_of(const struct config_hook *hook, struct fields *f, char **out)
 {
 	char shown[3][URL_MAX];
 	struct slice *const escaped[] = {&f->url, &f->paths, &f->reason};
 	struct buf text;
-	char *out = NULL;
 	int rc;
 
+	*out = NULL;
 	buf_init(&text, HOOK_CALL_BODY_MAX);
 	if (hook->text[0]) {
 		for (size_t i = 0; i < 3; i++)
@@ -109,10 +111,12 @@ static char *body_of(const struct config_hook *hook, struct fields *f)
 	} else {
 		rc = write_plain(f, &text);
 	}
-	if (rc == 0)
-		out = strndup((const char *)buf_bytes(&text), text.len);
+	if (rc == 0) {
+		*out = strndup((const char *)buf_bytes(&text), text.len);
+		rc = *out ? 0 : -ENOMEM;
+	}
 	buf_fini(&text);
-	return out;
+	return rc;
 }
 
 /* --- decisions --- */
@@ -263,39 +267,62 @@ static struct hooks *hooks_of(struct attachments *all)
 	return h;
 }
 
-/* Returns false if there is no room for it. */
-static bool add(struct attachments *all, bool decides, uint64_t id, struct fields f)
+/* Returns 0; -EBUSY: HOOKS_WAITING_MAX notes wait; -ENOBUFS: the text is too long; or -ENOMEM. */
+static int add(struct attachments *all, bool decides, uint64_t id, struct fields f)
 {
 	struct hooks *h = hooks_of(all);
-	struct note *n = h && h->count < HOOKS_WAITING_MAX ? calloc(1, sizeof(*n)) : NULL;
+	struct note *n;
+	int rc;
 
+	if (h && h->count == HOOKS_WAITING_MAX)
+		return -EBUSY;
+	n = h ? calloc(1, sizeof(*n)) : NULL;
 	if (!n)
-		return false;
+		return -ENOMEM;
 	*n = (struct note){.hooks = h, .id = id, .decides = decides, .due_ms = 1};
-	n->body = body_of(hook_of(n), &f);
-	if (!n->body) {
+	rc = body_of(hook_of(n), &f, &n->body);
+	if (rc) {
 		free(n);
-		return false;
+		return rc;
 	}
 	h->count++;
 	DL_APPEND(h->notes, n);
 	loop_timer_set(&h->timer, 0);
-	return true;
+	return 0;
+}
+
+/* Writes why add() has failed. who: "the webhook" or "the decider". */
+static const char *describe(int rc, const char *who, char out[DESCRIPTION_MAX])
+{
+	if (rc == -EBUSY)
+		snprintf(out, DESCRIPTION_MAX,
+		        "%d calls to the webhook and the decider wait already", HOOKS_WAITING_MAX);
+	else if (rc == -ENOBUFS)
+		snprintf(out, DESCRIPTION_MAX, "what %s would be told has more than %d bytes", who,
+		        HOOK_CALL_BODY_MAX);
+	else
+		snprintf(out, DESCRIPTION_MAX, "there is no memory to tell %s", who);
+	return out;
 }
 
 static void tell(struct attachments *all, uint64_t id, struct fields *f)
 {
+	char why[DESCRIPTION_MAX];
+	int rc;
+
 	snprintf(f->digits, sizeof(f->digits), "%016" PRIx64, id);
 	f->id = slice_from_string(f->digits);
-	if (all->ask.webhook.url[0] && !add(all, false, id, *f))
-		log_warn(
-		        "%s: the webhook is not told: too many wait, or it is too long", f->digits);
+	rc = all->ask.webhook.url[0] ? add(all, false, id, *f) : 0;
+	if (rc)
+		log_warn("%s: the webhook is not told: %s", f->digits,
+		        describe(rc, "the webhook", why));
 }
 
 void hooks_tell_ask(struct attachment *a, uint64_t id, const struct message_worker_ask *ask)
 {
 	struct attachments *all = a->all;
-	char url[URL_MAX], bytes[24];
+	char url[URL_MAX], bytes[24], why[DESCRIPTION_MAX];
+	int rc = 0;
 	struct fields f = {.kind = SLICE("request"),
 	        .sandbox = slice_from_string(a->record.name),
 	        .rule = ask->rule,
@@ -308,8 +335,10 @@ void hooks_tell_ask(struct attachment *a, uint64_t id, const struct message_work
 	attach_ask_url(ask, url, sizeof(url));
 	f.url = slice_from_string(url);
 	tell(all, id, &f);
-	if ((all->ask.decider.url[0] || all->ask.decider.program.count) && !add(all, true, id, f))
-		refuse(all, id, "too many requests wait for it, or this one is too long to tell");
+	if (all->ask.decider.url[0] || all->ask.decider.program.count)
+		rc = add(all, true, id, f);
+	if (rc)
+		refuse(all, id, describe(rc, "the decider", why));
 }
 
 void hooks_tell_proposal(struct attachment *a, uint64_t id, const struct policy_proposal *proposal)

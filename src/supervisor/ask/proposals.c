@@ -3,7 +3,8 @@
  * Theory of operation: one bounded array holds the proposals of a sandbox, also decided ones, which
  * the sandbox may ask about. An approval changes the item first and reloads the policy then,
  * because the load takes the rules from here. If the reload fails, the item waits again. When an
- * approval ends, the policy is reloaded without it, again and again until that succeeds.
+ * approval ends, the policy is reloaded without it, again and again until that succeeds: first
+ * after a second, then after twice as long each time.
  */
 #include "supervisor/ask/proposals_private.h"
 
@@ -18,7 +19,8 @@
 #include "vethguard/base/log.h"
 
 #define MS_PER_S 1000
-#define AGAIN_MS 1000 /* until a reload that has failed is tried again */
+#define AGAIN_MS 1000 /* until a reload that has failed is tried again; then twice as long */
+#define AGAIN_MAX_MS 64000
 #define LOOK_MS 60000 /* between looks at the time: timers do not count while the host sleeps */
 
 static const char *const state_names[] = {
@@ -69,8 +71,13 @@ static void tell_all(struct attachment *a, const struct proposals_item *item)
 
 static void set_timer(struct proposals *p)
 {
-	int64_t now_ms = clock_boot_ms(), wait_ms = p->behind ? AGAIN_MS : LOOK_MS;
+	int64_t now_ms = clock_boot_ms(), wait_ms = LOOK_MS;
 	bool needed = p->behind;
+
+	if (p->behind)
+		wait_ms = p->again_ms - loop_now_ms(p->attachment->all->supervisor->loop);
+	if (wait_ms < 0)
+		wait_ms = 0;
 
 	for (size_t i = 0; i < p->count; i++) {
 		const struct proposals_item *item = &p->items[i];
@@ -92,23 +99,48 @@ static void end(struct proposals *p, struct proposals_item *item, const char *te
 	enter(item, MESSAGE_PROPOSAL_ENDED);
 	snprintf(item->text, sizeof(item->text), "%s", text);
 	p->behind = true;
+	p->again_ms = 0;
 	p->ended++;
 	tell_all(p->attachment, item);
+}
+
+/* Returns how long to wait before the next reload after so many that have failed. */
+static int64_t delay_after(unsigned failed)
+{
+	int64_t ms = AGAIN_MS;
+
+	for (unsigned i = 1; i < failed && ms < AGAIN_MAX_MS; i++)
+		ms *= 2;
+	return ms;
 }
 
 static void on_reloaded_without(void *context, const struct attach_result *result)
 {
 	struct attachment *a = result->attachment;
+	struct proposals *p = a ? a->proposals : NULL;
+	int64_t delay_ms;
 
-	if (!a || !a->proposals)
+	if (!p)
 		return;
 	/* Another approval may have ended since that load. */
-	a->proposals->behind =
-	        result->status != ATTACH_OK || a->proposals->ended != (unsigned)(uintptr_t)context;
-	if (result->status != ATTACH_OK && result->status != ATTACH_BUSY)
+	p->behind = result->status != ATTACH_OK || p->ended != (unsigned)(uintptr_t)context;
+	p->failed =
+	        result->status == ATTACH_OK || result->status == ATTACH_BUSY ? 0 : p->failed + 1;
+	delay_ms = delay_after(p->failed);
+	p->again_ms = loop_now_ms(a->all->supervisor->loop) + delay_ms;
+	if (p->failed)
 		log_sandbox(LOG_LEVEL_ERROR, a->record.name,
-		        "a proposal's rule that has ended is in force still: %s", result->text);
-	set_timer(a->proposals);
+		        "the rule of an ended proposal is still in force: %s; tried again in %d s",
+		        result->text, (int)(delay_ms / MS_PER_S));
+	set_timer(p);
+}
+
+/* Reloads the policy without the approvals that have ended. */
+static void reload_without(struct proposals *p)
+{
+	p->again_ms = loop_now_ms(p->attachment->all->supervisor->loop) + AGAIN_MS;
+	attachments_reload(p->attachment->all, p->attachment->record.name, NULL, NULL,
+	        on_reloaded_without, (void *)(uintptr_t)p->ended);
 }
 
 static void on_time(struct loop_timer *timer)
@@ -123,10 +155,9 @@ static void on_time(struct loop_timer *timer)
 		        item->until_ms <= now_ms)
 			end(p, item, "its time is over");
 	}
+	if (p->behind && loop_now_ms(p->attachment->all->supervisor->loop) >= p->again_ms)
+		reload_without(p);
 	set_timer(p);
-	if (p->behind)
-		attachments_reload(p->attachment->all, p->attachment->record.name, NULL, NULL,
-		        on_reloaded_without, (void *)(uintptr_t)p->ended);
 }
 
 /* --- the sandbox proposes --- */
@@ -321,8 +352,8 @@ static void refuse(struct attachment *a, struct proposals_item *item,
 	        d->reason && *d->reason ? ": " : "", d->reason ? d->reason : "");
 	if (item->state == MESSAGE_PROPOSAL_APPROVED) {
 		end(a->proposals, item, text);
+		reload_without(a->proposals);
 		set_timer(a->proposals);
-		attachments_reload(a->all, a->record.name, NULL, NULL, on_reloaded_without, NULL);
 	} else {
 		enter(item, MESSAGE_PROPOSAL_REFUSED);
 		snprintf(item->text, sizeof(item->text), "%s", text);
@@ -340,7 +371,8 @@ void proposals_decide(
 		refuse(a, item, d, done, context);
 	else if (item->state == MESSAGE_PROPOSAL_APPROVED)
 		attach_refuse(done, context, ATTACH_CONFLICT,
-		        "%016llx is in force already; refuse ends that", (unsigned long long)d->id);
+		        "%016llx is already in force: 'vethguard refuse' ends it",
+		        (unsigned long long)d->id);
 	else if (!d->lasts || d->whole)
 		attach_refuse(done, context, ATTACH_INVALID,
 		        "%016llx is a proposal: approve it for a time or always, without "

@@ -20,9 +20,11 @@ struct proposals_item {
 struct proposals {
 	struct attachment *attachment;
 	size_t count;
-	uint64_t tried; /* the next load has this proposal as well; 0: none */
-	unsigned ended; /* approvals so far that have ended */
-	bool behind;    /* an approval has ended, and the policy in force still has its rule */
+	uint64_t tried;   /* the next load has this proposal as well; 0: none */
+	unsigned ended;   /* approvals so far that have ended */
+	bool behind;      /* an approval has ended, and the policy in force still has its rule */
+	int64_t again_ms; /* loop_now_ms(): behind, and the reload is tried again then */
+	unsigned failed;  /* reloads in a row that have failed */
 	struct loop_timer timer;
 	struct proposals_item items[MESSAGE_PROPOSALS_MAX];
 };

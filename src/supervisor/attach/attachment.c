@@ -149,10 +149,12 @@ static void on_stats(
 	attachment_tell_stats(a, id, worker);
 }
 
-static void take_over(struct attachment *a, struct sandbox *s)
+void attachment_take_over(struct attachment *a)
 {
-	a->record.generation = s->generation->number;
-	if (attach_record_set_identity(&a->record, &s->generation->identity) != 0)
+	const struct generation *g = a->sandbox->generation;
+
+	a->record.generation = g->number;
+	if (attach_record_set_identity(&a->record, &g->identity) != 0)
 		log_sandbox(LOG_LEVEL_ERROR, a->record.name,
 		        "no memory for the groups of the user who named its policy: the policy is "
 		        "read without them from now on");
@@ -183,7 +185,7 @@ static void on_replaced(struct sandbox_owner *owner, struct sandbox *s, const ch
 		result.text = text;
 		log_sandbox(LOG_LEVEL_WARN, a->record.name, "%s", text);
 	} else {
-		take_over(a, s);
+		attachment_take_over(a);
 		log_sandbox(LOG_LEVEL_INFO, a->record.name, "policy of generation %llu is in force",
 		        (unsigned long long)a->record.generation);
 	}

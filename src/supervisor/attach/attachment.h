@@ -97,6 +97,9 @@ struct attachment {
 	bool told; /* takeover: its result was reported */
 	/* Nobody asked for the end, so an interface stays shut. */
 	bool shut;
+	/* There is no sandbox only because its policy could not be loaded when the daemon started:
+	 * a reload tries again. */
+	bool recoverable;
 	uint32_t mended;               /* repaired rules of a gate that is not served */
 	char trouble[STATE_ERROR_MAX]; /* why it cannot be served at all, or "" */
 };
@@ -158,6 +161,8 @@ struct attachments {
 struct attachment *attachment_new(struct attachments *all);
 /* Frees it and its sandbox. Pending operations are answered. */
 void attachment_free(struct attachment *a);
+/* Records the policy, identity and generation under which its sandbox is served from now on. */
+void attachment_take_over(struct attachment *a);
 /* Enters a into the registry, under its record's name. Returns 0, or -ENOMEM: then it can only be
  * freed. */
 int attachment_enter(struct attachment *a);

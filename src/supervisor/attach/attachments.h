@@ -17,6 +17,7 @@
 #include <net/if.h>
 
 #include "vethguard/fence/fence.h"
+#include "vethguard/ipc/team.h"
 #include "vethguard/policy/limits.h"
 #include "vethguard/policy/load.h"
 #include "vethguard/wire/message.h"
@@ -147,10 +148,12 @@ struct attachment_view {
 	struct attach_pairs labels, vars;
 	uid_t uid; /* who attached it */
 	gid_t gid;
-	int64_t created_ms, expires_ms; /* Unix time; expires 0: never */
-	bool claimed;                   /* it was prepared */
-	bool same_addresses;            /* see struct attach_request */
-	pid_t worker_pid;               /* 0: no worker runs */
+	int64_t created_ms, expires_ms;  /* Unix time; expires 0: never */
+	bool claimed;                    /* it was prepared */
+	bool same_addresses;             /* see struct attach_request */
+	pid_t worker_pid;                /* 0: no worker runs */
+	pid_t further[TEAM_WORKERS_MAX]; /* workers that serve beside it */
+	size_t further_count;
 	unsigned retired;  /* workers of earlier generations that finish their connections */
 	uint32_t restarts; /* workers that died and were replaced */
 	uint32_t mended;   /* times the fence was found changed and was repaired */

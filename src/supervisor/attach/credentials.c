@@ -99,6 +99,12 @@ static bool has_worker(const struct instance *i)
 	return role_runs(&i->worker) && i->worker_request != 0 && i->state != INSTANCE_ENDING;
 }
 
+/* The workers whose requests count: those that serve, and not those of earlier policies. */
+static bool counts(const struct sandbox *s, const struct instance *i)
+{
+	return i == s->current || (i->further && i->state == INSTANCE_SERVING);
+}
+
 static void tell_workers(struct credential_operation *o)
 {
 	struct sandbox *s = o->attachment->sandbox;
@@ -111,14 +117,25 @@ static void tell_workers(struct credential_operation *o)
 
 	DL_FOREACH(s->instances, i)
 	{
-		if (has_worker(i) && (all || i == s->current) &&
-		        instance_operate(i, o->id, &ask) == 0)
+		if (has_worker(i) && (all || counts(s, i)) && instance_operate(i, o->id, &ask) == 0)
 			o->workers++;
 	}
 	if (o->workers)
 		loop_timer_set(&o->patience, ATTACH_FRESHNESS_MS);
 	else
 		finish(o, ATTACH_OK, "");
+}
+
+static void add_uses(struct credential_operation *o, const struct message_worker_credentials *m)
+{
+	if (!o->told)
+		o->worker = (struct message_worker_credentials){.count = m->count};
+	o->told = true;
+	for (uint32_t n = 0; n < m->count; n++) {
+		o->worker.credentials[n].uses += m->credentials[n].uses;
+		if (m->credentials[n].last_used_ms > o->worker.credentials[n].last_used_ms)
+			o->worker.credentials[n].last_used_ms = m->credentials[n].last_used_ms;
+	}
 }
 
 void attachment_credentials_operated(struct attachment *a, const struct instance *i, uint64_t id,
@@ -129,10 +146,8 @@ void attachment_credentials_operated(struct attachment *a, const struct instance
 	if (!o || o->workers == 0)
 		return;
 	o->ended += m->ended;
-	if (i == a->sandbox->current && m->count) {
-		o->worker = *m;
-		o->told = true;
-	}
+	if (counts(a->sandbox, i) && m->count)
+		add_uses(o, m);
 	if (--o->workers == 0)
 		finish(o, ATTACH_OK, "");
 }

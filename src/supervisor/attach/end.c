@@ -11,6 +11,7 @@
 #include "supervisor/attach/attachment.h"
 #include "supervisor/recover/recover.h"
 #include "supervisor/sandbox/limits.h"
+#include "supervisor/sandbox/tools_memory.h"
 #include "supervisor/sandbox/names_file.h"
 
 /* Waiting must not give an agent the open network: an expired interface is no longer guarded but
@@ -79,6 +80,7 @@ void attachment_undo(struct attachment *a)
 	attachment_remove_socket(a);
 	names_file_remove(a->all->supervisor->names, a->record.id);
 	limits_remove(a->all->supervisor->limits, a->record.id);
+	tools_memory_remove(a->all->supervisor->names, a->record.id);
 	rc = stays_shut(a) ? 0 : state_remove(a->all->state, a->record.name);
 	if (rc)
 		log_sandbox(LOG_LEVEL_WARN, a->record.name, "its state file cannot be removed: %s",

@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "vethguard/base/buf.h"
+#include "vethguard/base/fd.h"
 #include "vethguard/base/hash.h"
 #include "vethguard/base/linux.h"
 #include "vethguard/tls/bundle.h"
@@ -129,20 +130,6 @@ static int place_open(const struct work *w, const char *path, struct place *plac
 	return rc;
 }
 
-static int write_all(int fd, struct slice bytes)
-{
-	while (bytes.n > 0) {
-		ssize_t n = write(fd, bytes.p, bytes.n);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return n < 0 ? -errno : -EIO;
-		bytes = slice_of(bytes.p + n, bytes.n - (size_t)n);
-	}
-	return 0;
-}
-
 /* Makes a new file of that name in one step, with the directory's owner. */
 static int replace(const struct place *place, struct slice bytes)
 {
@@ -156,7 +143,7 @@ static int replace(const struct place *place, struct slice bytes)
 	        place->directory, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return -errno;
-	rc = write_all(fd, bytes);
+	rc = fd_write_all(fd, bytes);
 	if (!rc && fchown(fd, place->at.stx_uid, place->at.stx_gid) < 0)
 		rc = -errno;
 	if (!rc && fchmod(fd, 0644) < 0)
@@ -175,7 +162,7 @@ static int write_in_place(int fd, struct slice bytes)
 
 	if (out < 0)
 		return out;
-	error = write_all(out, bytes);
+	error = fd_write_all(out, bytes);
 	close(out);
 	return error;
 }

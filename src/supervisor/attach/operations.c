@@ -244,8 +244,7 @@ void attachments_stats(struct attachments *all, const char *name, attach_done do
 	id = supervisor_next_id(all->supervisor);
 	if (!attachment_wait(a, OPERATION_STATS, id, done, context))
 		return;
-	if (!s->current || s->current->state != INSTANCE_SERVING ||
-	        instance_ask_stats(s->current, id) != 0)
+	if (!s->current || s->current->state != INSTANCE_SERVING || sandbox_ask_stats(s, id) != 0)
 		attachment_tell_stats(a, id, NULL);
 }
 

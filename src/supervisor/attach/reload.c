@@ -2,7 +2,8 @@
 /*
  * Reloading: the file is loaded completely, with the rights of the user who named it, and only then
  * is another worker started under it. A reload of all handles a few sandboxes at a time: each has
- * two workers for a moment.
+ * two workers for a moment. A sandbox that is cut off only because its policy did not load when the
+ * daemon started is served from then on.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +12,7 @@
 #include "vethguard/base/buf.h"
 #include "vethguard/base/log.h"
 #include "supervisor/attach/attachment.h"
+#include "supervisor/recover/recover.h"
 
 static void refuse_file(attach_done done, void *context, struct attachment *a,
         enum attach_status status, const char *diagnostics)
@@ -19,8 +21,8 @@ static void refuse_file(attach_done done, void *context, struct attachment *a,
 	const struct attach_result result = {
 	        .status = status, .text = text, .diagnostics = diagnostics, .attachment = a};
 
-	snprintf(text, sizeof(text), "%s; the earlier policy stays in force",
-	        attach_load_failure(status));
+	snprintf(text, sizeof(text), "%s; %s", attach_load_failure(status),
+	        a->sandbox ? "the earlier policy stays in force" : "the sandbox stays cut off");
 	log_sandbox(LOG_LEVEL_WARN, a->record.name, "the policy cannot be reloaded: %s",
 	        diagnostics ? diagnostics : text);
 	done(context, &result);
@@ -140,7 +142,7 @@ static void reload(struct attachment *a, const char *policy, const struct identi
 	struct generation *g;
 	char *text;
 
-	if (a->later || sandbox_is_changing(a->sandbox)) {
+	if (a->later || (a->sandbox && sandbox_is_changing(a->sandbox))) {
 		attach_refuse(done, context, ATTACH_BUSY, "another reload of %s is under way",
 		        a->record.name);
 		return;
@@ -159,6 +161,11 @@ static void reload(struct attachment *a, const char *policy, const struct identi
 	             */
 		g->revoked = 0;
 	g->number = a->record.generation + 1;
+	if (!a->sandbox) {
+		attachment_recover_again(a, policy, g, done, context);
+		generation_put(g);
+		return;
+	}
 	generation_compare(g, a->sandbox->generation);
 	a->new_policy = policy ? strdup(policy) : NULL;
 	if (policy && !a->new_policy)
@@ -192,9 +199,9 @@ static void begin(struct attachments *all, const char *name, const char *policy,
 		attach_refuse(done, context, ATTACH_BUSY, "%s is being detached", name);
 	else if (a->record.prepared)
 		attach_refuse(done, context, ATTACH_CONFLICT, ATTACH_UNCLAIMED, name);
-	else if (!a->sandbox)
+	else if (!a->sandbox && !a->recoverable)
 		attach_refuse(done, context, attachment_trouble(a), "%s", a->trouble);
-	else if (a->sandbox->state == SANDBOX_STARTING)
+	else if (a->sandbox && a->sandbox->state == SANDBOX_STARTING)
 		attach_refuse(done, context, ATTACH_BUSY, "%s is being attached", name);
 	else if (policy && (policy[0] != '/' || strlen(policy) > MESSAGE_PATH_MAX))
 		attach_refuse(done, context, ATTACH_INVALID,

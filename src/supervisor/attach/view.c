@@ -92,6 +92,7 @@ static void view_sandbox(const struct sandbox *s, struct attachment_view *out)
 	out->ca = s->ca_known ? s->ca : NULL;
 	if (s->current)
 		out->worker_pid = s->current->worker.pid;
+	out->further_count = s->generation ? team_serving(s, out->further, TEAM_WORKERS_MAX) : 0;
 	if (s->generation) {
 		out->policy = &s->generation->settings->policy;
 		out->policy_name = policy_name(&s->generation->settings->policy);

@@ -143,12 +143,14 @@ static bool read_key(struct bundle *b, const char *path)
 	ssize_t n = fd < 0 ? 0 : read(fd, text, sizeof(text));
 	const char *objection = NULL;
 
-	if (fd >= 0)
-		close(fd);
-	if (fd >= 0 && (n < 0 || n == (ssize_t)sizeof(text)))
-		objection = n < 0 ? strerror(errno) : "it is too long for a public key";
+	if (n < 0)
+		objection = strerror(errno);
+	else if (n == (ssize_t)sizeof(text))
+		objection = "it is too long for a public key";
 	else if (fd >= 0)
 		objection = sign_key_public(slice_of(text, (size_t)n), &b->keys[b->key_count]);
+	if (fd >= 0)
+		close(fd);
 	if (fd >= 0 && !objection) {
 		b->key_count++;
 		return true;
@@ -175,8 +177,10 @@ static void read_kept(struct bundle *b)
 	else
 		fault = signed_bundle_open(buf_slice(&file), b->keys, b->key_count, &kept, why);
 	buf_fini(&file);
-	if (!fault && !slice_equals(kept->name, slice_from_string(b->config.name)))
+	if (!fault && !slice_equals(kept->name, slice_from_string(b->config.name))) {
+		snprintf(why, sizeof(why), "its name is %.*s", SLICE_ARG(kept->name));
 		fault = SIGNED_BUNDLE_CONTENT;
+	}
 	if (!fault) {
 		rc = bundle_store_extract(&b->store, kept);
 		rc = rc ? rc : bundle_set_active(b, kept);
@@ -192,7 +196,7 @@ static void read_kept(struct bundle *b)
 	if (rc == -ENOENT && !b->store.highest)
 		return; /* none was taken yet */
 	bundle_store_hide(&b->store);
-	snprintf(text, sizeof(text), "what was kept of it cannot be used: %s", why);
+	snprintf(text, sizeof(text), "its copy on this machine cannot be used: %s", why);
 	bundle_fail(b, fault, text);
 }
 
@@ -205,8 +209,8 @@ void bundle_open(struct bundle *b)
 
 		b->damaged = true;
 		snprintf(why, sizeof(why),
-		        "what was kept in %.256s/%s cannot be used (%s): it is not known which "
-		        "serials were taken. Look at it, remove that directory, and reload",
+		        "its copy in %.256s/%s cannot be used (%s), so the daemon does not know "
+		        "which serials it has taken. Look at it, remove that directory, and reload",
 		        b->all->bundles.path, b->config.name,
 		        rc == -EBADMSG ? "it is damaged" : strerror(-rc));
 		bundle_fail(b, SIGNED_BUNDLE_DISK, why);

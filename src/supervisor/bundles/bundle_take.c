@@ -57,7 +57,7 @@ static void on_revoked(void *context, const struct attach_result *result)
 {
 	(void)context;
 	if (result->status != ATTACH_OK && result->status != ATTACH_NOT_FOUND)
-		log_warn("a session that a bundle revokes has not ended: %s", result->text);
+		log_warn("a session that a bundle revokes cannot be ended: %s", result->text);
 }
 
 /* Returns the name of the bundle that revokes this session, or NULL. */
@@ -96,7 +96,9 @@ static void on_paused(void *context, const struct attach_result *result)
 {
 	(void)context;
 	if (result->status != ATTACH_OK)
-		log_warn("a sandbox whose policy is gone is not paused: %s", result->text);
+		log_warn(
+		        "a sandbox whose bundle has no policy for it any more cannot be paused: %s",
+		        result->text);
 }
 
 static void pause_one(struct attachment *a, const struct bundle *b, struct slice file)
@@ -168,6 +170,13 @@ static void on_reloaded(void *context, const struct attach_result *result)
 	bundles_reload_some(all);
 }
 
+static bool may_reload(const struct attachment *a)
+{
+	return a->sandbox
+	               ? !sandbox_is_changing(a->sandbox) && a->sandbox->state != SANDBOX_STARTING
+	               : a->recoverable;
+}
+
 void bundles_reload_some(struct attachments *all)
 {
 	struct bundles *bundles = &all->bundles;
@@ -180,8 +189,8 @@ void bundles_reload_some(struct attachments *all)
 	{
 		if (bundles->reloading == BUNDLES_RELOADS_MAX)
 			break;
-		if (!a->stale || attachment_is_left(a) || a->detaching || a->later || !a->sandbox ||
-		        sandbox_is_changing(a->sandbox) || a->sandbox->state == SANDBOX_STARTING)
+		if (!a->stale || attachment_is_left(a) || a->detaching || a->later ||
+		        !may_reload(a))
 			continue;
 		a->stale = false;
 		bundles->reloading++;
@@ -222,7 +231,9 @@ static bool check(struct bundle *b, const struct signed_bundle *next)
 	char why[SIGNED_BUNDLE_WHY_MAX];
 
 	if (!slice_equals(next->name, slice_from_string(b->config.name))) {
-		snprintf(why, sizeof(why), "it is a bundle named %.*s: another one is served here",
+		snprintf(why, sizeof(why),
+		        "its name is %.*s: the source serves another bundle, or the configuration "
+		        "names this one wrongly",
 		        SLICE_ARG(next->name));
 		bundle_fail(b, SIGNED_BUNDLE_CONTENT, why);
 		return false;
@@ -257,6 +268,8 @@ static bool put_in_force(struct bundle *b, struct signed_bundle *next)
 	if (bundle_set_active(b, next) != 0) {
 		b->active = before;
 		signed_bundle_free(next);
+		if (!before || bundle_store_extract(&b->store, before) != 0)
+			bundle_store_hide(&b->store);
 		bundle_fail(b, SIGNED_BUNDLE_DISK, "no memory");
 		return false;
 	}

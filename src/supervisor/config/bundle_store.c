@@ -10,6 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "vethguard/base/fd.h"
+
 #define SERIAL "serial"
 #define FILE_NAME "bundle"
 #define CURRENT "current"
@@ -25,19 +27,6 @@
 
 /* --- files --- */
 
-static int write_all(int fd, const char *p, size_t n)
-{
-	while (n) {
-		ssize_t done = write(fd, p, n);
-
-		if (done < 0 && errno != EINTR)
-			return -errno;
-		p += done > 0 ? done : 0;
-		n -= done > 0 ? (size_t)done : 0;
-	}
-	return 0;
-}
-
 /* Makes a new file and waits until it is on the disk. */
 static int make_file(int dir, const char *name, struct slice text)
 {
@@ -45,7 +34,7 @@ static int make_file(int dir, const char *name, struct slice text)
 
 	if (fd < 0)
 		return -errno;
-	rc = fchmod(fd, FILE_MODE) < 0 ? -errno : write_all(fd, text.p, text.n);
+	rc = fchmod(fd, FILE_MODE) < 0 ? -errno : fd_write_all(fd, text);
 	if (!rc && fsync(fd) < 0)
 		rc = -errno;
 	if (close(fd) < 0 && !rc)
@@ -181,13 +170,20 @@ static void remove_tree(int dir, const char *name)
 	unlinkat(dir, name, AT_REMOVEDIR);
 }
 
+/* Writes the name to which `current` leads, or an empty one. */
+static void target_of(int dir, char out[TREE_NAME_MAX])
+{
+	ssize_t n = readlinkat(dir, CURRENT, out, TREE_NAME_MAX);
+
+	out[n > 0 && n < TREE_NAME_MAX ? n : 0] = 0;
+}
+
 static bool leads_to(int dir, const char *name)
 {
 	char target[TREE_NAME_MAX];
-	ssize_t n = readlinkat(dir, CURRENT, target, sizeof(target));
 
-	return n > 0 && (size_t)n < sizeof(target) &&
-	       slice_equals(slice_of(target, (size_t)n), slice_from_string(name));
+	target_of(dir, target);
+	return strcmp(target, name) == 0;
 }
 
 static int fill_tree(int dir, const struct signed_bundle *b)
@@ -236,6 +232,18 @@ static int lead_to(int dir, const char *name)
 	return fsync(dir) < 0 ? -errno : 0;
 }
 
+/* `current` leads to the tree `before` again, or nowhere if there is none or that fails: never to
+ * files that are not in force. */
+static void lead_back(int dir, const char *before)
+{
+	if (leads_to(dir, before))
+		return;
+	if (*before)
+		(void)lead_to(dir, before);
+	if (!*before || !leads_to(dir, before))
+		unlinkat(dir, CURRENT, 0);
+}
+
 /* Removes the trees to which `current` does not lead. */
 static void tidy(int dir, const char *keep)
 {
@@ -278,10 +286,11 @@ void bundle_store_hide(const struct bundle_store *s)
 
 int bundle_store_keep(struct bundle_store *s, const struct signed_bundle *b)
 {
-	char name[TREE_NAME_MAX];
+	char name[TREE_NAME_MAX], before[TREE_NAME_MAX];
 	int rc;
 
 	tree_name(b, name);
+	target_of(s->dir, before);
 	rc = make_tree(s->dir, b, name);
 	if (!rc)
 		rc = write_serial(s, b);
@@ -289,7 +298,9 @@ int bundle_store_keep(struct bundle_store *s, const struct signed_bundle *b)
 		rc = replace_file(s->dir, FILE_NAME, slice_of(b->memory, b->n));
 	if (!rc)
 		rc = lead_to(s->dir, name);
-	if (!rc)
+	if (rc)
+		lead_back(s->dir, before);
+	else
 		tidy(s->dir, name);
 	return rc;
 }

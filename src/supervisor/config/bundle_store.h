@@ -30,8 +30,8 @@ int bundle_store_read(const struct bundle_store *store, struct buf *out);
 /* Keeps a bundle: its files, its serial, itself. When this returns 0, all of it is on the disk and
  * `current` leads to it. Otherwise -errno: `current` leads to what was before. */
 int bundle_store_keep(struct bundle_store *store, const struct signed_bundle *bundle);
-/* Makes `current` lead to the files of the bundle that was kept last, if it does not. Returns as
- * bundle_store_keep(). */
+/* Makes `current` lead to the files of the bundle that was kept last, if it does not. Returns 0, or
+ * -errno: `current` may lead anywhere, so call bundle_store_hide(). */
 int bundle_store_extract(struct bundle_store *store, const struct signed_bundle *bundle);
 /* `current` leads nowhere from now on. */
 void bundle_store_hide(const struct bundle_store *store);

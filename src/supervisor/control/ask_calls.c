@@ -79,9 +79,9 @@ void control_run_asks(struct control *control, struct control_call *call)
 	control_answer(call, 200, &j, &out);
 }
 
-static void on_decided(void *context, const struct attach_result *result)
+/* Answers with the request's id and sandbox; compared: and with what a proposal would change. */
+static void answer(struct control_call *call, const struct attach_result *result, bool compared)
 {
-	struct control_call *call = context;
 	struct attachment_view view;
 	struct buf out;
 	struct json j;
@@ -95,8 +95,20 @@ static void on_decided(void *context, const struct attach_result *result)
 	json_put_object(&j, NULL);
 	json_put_string(&j, "id", slice_from_string(call->name), 0);
 	json_put_string(&j, "sandbox", slice_from_string(view.name), 0);
+	if (compared)
+		control_put_lines(&j, "diff", result->diff);
 	json_put_end_object(&j);
 	control_answer(call, 200, &j, &out);
+}
+
+static void on_decided(void *context, const struct attach_result *result)
+{
+	answer(context, result, false);
+}
+
+static void on_compared(void *context, const struct attach_result *result)
+{
+	answer(context, result, true);
 }
 
 /* Reads the id of the path: 16 hex digits. */
@@ -114,27 +126,6 @@ static bool read_id(struct control_call *call, uint64_t *out)
 		return true;
 	control_refuse(call, 404, "an id has 16 hex digits in small letters: GET /v1/asks");
 	return false;
-}
-
-static void on_compared(void *context, const struct attach_result *result)
-{
-	struct control_call *call = context;
-	struct attachment_view view;
-	struct buf out;
-	struct json j;
-
-	if (!control_succeeded(call, result, result->attachment))
-		return;
-	attachment_view(result->attachment, &view);
-	call->id = view.id;
-	buf_init(&out, CONTROL_ANSWER_MAX);
-	json_begin(&j, &out);
-	json_put_object(&j, NULL);
-	json_put_string(&j, "id", slice_from_string(call->name), 0);
-	json_put_string(&j, "sandbox", slice_from_string(view.name), 0);
-	control_put_lines(&j, "diff", result->diff);
-	json_put_end_object(&j);
-	control_answer(call, 200, &j, &out);
 }
 
 void control_run_proposed(struct control *control, struct control_call *call)

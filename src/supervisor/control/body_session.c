@@ -30,8 +30,7 @@ static bool read_hash(
 	const char *text = member_text(member);
 
 	if (text && (strlen(text) != digits || strspn(text, "0123456789abcdef") != digits))
-		return member_fault(
-		        fault, "certificate_sha256: has to be 64 hex digits, in small letters");
+		return member_fault(fault, "certificate_sha256: must be 64 lowercase hex digits");
 	for (size_t i = 0; text && i < MESSAGE_TOKEN_HASH_BYTES; i++)
 		out[i] = (uint8_t)((unsigned)slice_hex_digit(text[2 * i]) << 4 |
 		                   (unsigned)slice_hex_digit(text[2 * i + 1]));

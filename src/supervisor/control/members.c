@@ -128,7 +128,7 @@ bool member_pairs(const struct member *member, struct attach_pair *pairs, size_t
 		if (!json_is_string(value))
 			return member_fault(fault, "%s.%s: has to be a string", member->name, word);
 		if (out->count == max)
-			return member_fault(fault, "%s: more than %zu", member->name, max);
+			return member_fault(fault, "%s: more than %zu members", member->name, max);
 		pairs[out->count++] = (struct attach_pair){key, json_string_value(value)};
 	}
 	return true;

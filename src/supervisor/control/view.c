@@ -162,6 +162,10 @@ void control_open_sandbox(struct json *j, const char *key, const struct attachme
 	json_put_end_object(j);
 	json_put_object(j, "worker");
 	control_put_pid(j, "pid", v->worker_pid);
+	json_put_array(j, "further");
+	for (size_t i = 0; i < v->further_count; i++)
+		control_put_pid(j, NULL, v->further[i]);
+	json_put_end_array(j);
 	json_put_uint(j, "restarts", v->restarts);
 	json_put_uint(j, "retired", v->retired);
 	json_put_end_object(j);

@@ -9,21 +9,7 @@
 #include <unistd.h>
 
 #include "supervisor/daemon/state_json.h"
-
-static int write_all(int fd, const char *p, size_t n)
-{
-	while (n) {
-		ssize_t done = write(fd, p, n);
-
-		if (done < 0 && errno == EINTR)
-			continue;
-		if (done < 0)
-			return -errno;
-		p += done;
-		n -= (size_t)done;
-	}
-	return fsync(fd) < 0 ? -errno : 0;
-}
+#include "vethguard/base/fd.h"
 
 static void file_name(const char *name, const char *suffix, char out[NAME_MAX + 1])
 {
@@ -48,7 +34,9 @@ static int replace_file(int dir, const char *name, const char *text, size_t n)
 		fd = open_fresh(dir, fresh);
 	if (fd < 0)
 		return fd;
-	int rc = write_all(fd, text, n);
+	int rc = fd_write_all(fd, slice_of(text, n));
+	if (!rc && fsync(fd) < 0)
+		rc = -errno;
 	close(fd);
 	if (!rc && renameat(dir, fresh, dir, file) < 0)
 		rc = -errno;

@@ -85,10 +85,11 @@ static void take_back(struct daemon *d)
 	if (last >= 0 && set > d->set)
 		journal_generation_adopt(&d->supervisor, d->state_directory, set);
 	enter(u, UPGRADE_NONE);
+	if (d->supervisor.gateway.held)
+		gateway_hold(&d->supervisor, false);
 	if (!held)
 		return;
 	attachments_release(&d->attachments);
-	gateway_hold(&d->supervisor, false);
 	if (d->control && control_hold(d->control, false) != 0)
 		log_error("the control socket cannot be listened on again");
 }
@@ -136,7 +137,6 @@ static void hold(struct daemon *d)
 	enter(u, UPGRADE_HOLDING);
 	control_hold(d->control, true);
 	attachments_hold(&d->attachments);
-	gateway_hold(&d->supervisor, true);
 	count += gateway_listeners(&d->supervisor, fds + count);
 	service_describe(service);
 	snprintf(text, sizeof(text), "%c%s", d->listener.ours ? 'o' : '-', service);
@@ -149,7 +149,8 @@ static void hold_when_quiet(struct daemon *d)
 {
 	struct upgrade *u = &d->upgrade;
 
-	if (d->control && attachments_are_quiet(&d->attachments))
+	if (d->control && attachments_are_quiet(&d->attachments) &&
+	        gateway_is_settled(&d->supervisor))
 		hold(d);
 	else if (loop_now_ms(d->loop) >= u->quiet_until_ms)
 		fail(u, "operations on sandboxes are under way for too long");
@@ -244,6 +245,7 @@ static void on_hello(struct upgrade *u)
 {
 	enter(u, UPGRADE_QUIETING);
 	u->quiet_until_ms = loop_now_ms(daemon_of(u)->loop) + UPGRADE_QUIET_MS;
+	gateway_hold(&daemon_of(u)->supervisor, true);
 	hold_when_quiet(daemon_of(u));
 }
 

@@ -31,7 +31,8 @@ typedef void (*upgrade_done)(void *context, const char *error, pid_t pid);
 enum upgrade_state {
 	UPGRADE_NONE,
 	UPGRADE_STARTING, /* the new daemon was started; HELLO has not come */
-	UPGRADE_QUIETING, /* HELLO came; open operations come to their end */
+	UPGRADE_QUIETING, /* HELLO came; open operations come to their end, and connections that the
+	                     gateway has accepted get to their workers */
 	UPGRADE_HOLDING,  /* everything is held, and handed over */
 	UPGRADE_GIVEN,    /* YOURS was sent; what is under way is finished */
 	UPGRADE_STATE_COUNT

@@ -207,6 +207,8 @@ int gate_remove(struct gate *gate, struct gate_host *host, const char *path, boo
  * gate->listeners must be closed (gate_close_handed_out()) and is filled in again. Returns 0 or
  * -errno. */
 int gate_listen(struct gate *gate);
+/* Opens listeners for one more worker of a gate with a link: for connections only. */
+int gate_listen_further(struct gate *gate);
 /* Sets other UDP ports and bounds, for a new policy or configuration. Call gate_listen()
  * afterwards. Returns 0 or -errno. */
 int gate_set_traffic(
@@ -256,6 +258,8 @@ void gate_unwatch(struct gate *gate);
  * gate_remove() ends it. */
 int gate_hold(struct gate *gate, struct gate_host *host,
         void (*on_change)(struct gate *gate, int result));
+/* Ends gate_hold() before gate_adopt(); the rules stay. Allowed on any gate that is not open. */
+void gate_release(struct gate *gate);
 
 /* Returns what the fence has dropped so far; zeros if that cannot be read. */
 struct fence_counters gate_dropped(const struct gate *gate);

@@ -94,6 +94,27 @@ int gate_listen(struct gate *gate)
 	return rc;
 }
 
+static int in_gate_listen_further(void *context)
+{
+	struct gate *gate = context;
+	int rc = 0;
+
+	STEP("listening for connections",
+	        listen_on(gate, MESSAGE_LISTEN_TCP, true, gate->tcp_port));
+	return rc;
+}
+
+int gate_listen_further(struct gate *gate)
+{
+	gate_close_handed_out(gate);
+	gate->step = "entering the gate's namespace";
+	int rc = netns_run(gate->netns, in_gate_listen_further, gate);
+
+	if (rc)
+		gate_close_handed_out(gate);
+	return rc;
+}
+
 void gate_sleep(struct gate *gate)
 {
 	gate_close_handed_out(gate);

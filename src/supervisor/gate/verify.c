@@ -254,6 +254,12 @@ int gate_repair(struct gate *gate)
 	return gate->kind == GATE_SHARED ? 0 : gate_verify(gate);
 }
 
+void gate_release(struct gate *gate)
+{
+	gate_close(gate);
+	gate->held = false;
+}
+
 int gate_hold(
         struct gate *gate, struct gate_host *host, void (*on_change)(struct gate *gate, int result))
 {

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "vethguard/base/fd.h"
 #include "vethguard/base/log.h"
 #include "supervisor/os/local_file.h"
 #include "supervisor/os/memfd.h"
@@ -36,29 +37,13 @@ static int seal(int fd)
 	return rc;
 }
 
-static int write_all(int fd, const void *p, size_t n)
-{
-	const char *at = p;
-
-	while (n) {
-		ssize_t done = write(fd, at, n);
-		if (done < 0 && errno == EINTR)
-			continue;
-		if (done < 0)
-			return -errno;
-		at += done;
-		n -= (size_t)done;
-	}
-	return 0;
-}
-
 int memfd_of(const char *name, const void *p, size_t n)
 {
 	int fd = memfd_new(name);
 
 	if (fd < 0)
 		return fd;
-	int rc = write_all(fd, p, n);
+	int rc = fd_write_all(fd, slice_of(p, n));
 	if (rc) {
 		close(fd);
 		return rc;
@@ -84,7 +69,7 @@ static int append_open_file(int out, int in, size_t *left)
 		if (n == 0)
 			return -EIO; /* it was truncated meanwhile */
 	}
-	return write_all(out, "\n", 1); /* a file may end without a line end */
+	return fd_write_all(out, SLICE("\n")); /* a file may end without a line end */
 }
 
 static int open_plain(const char *path)

@@ -44,6 +44,11 @@ static int on_message(struct role *role, struct ipc_message *message)
 		return gateway_on_token(sv, message);
 	case MESSAGE_GATEWAY_GUESSES:
 		return gateway_on_guesses(sv, message);
+	case MESSAGE_GATEWAY_HELD:
+		if (!reader_done(&message->body))
+			return -EBADMSG;
+		sv->gateway.settled |= message->head.id == sv->gateway.hold_id;
+		return 0;
 	default:
 		return -EBADMSG;
 	}
@@ -109,6 +114,7 @@ static int start_role(struct supervisor *sv, const int files[GATEWAY_FILES], siz
 		return rc;
 	role_wait_for_room(&life->role, ROLE_ROOM_MS, ROLE_ROOM_ALL_MS);
 	role_bound(&life->role, GATEWAY_BURST, GATEWAY_PER_S);
+	role_take_descriptors(&life->role, MESSAGE_GATEWAY_ENTER);
 	life->starts++;
 	rc = send_start(sv, files, file_count);
 	if (!rc)
@@ -292,17 +298,34 @@ void gateway_configure(struct supervisor *sv, const struct config_gateway *confi
 		start_or_wait(sv);
 }
 
-static void say(struct supervisor *sv, enum message_type type)
+static void say(struct supervisor *sv, enum message_type type, uint64_t id)
 {
 	if (role_runs(&sv->gateway.role))
-		role_send(&sv->gateway.role, buffer, message_empty(buffer, sizeof(buffer), type, 0),
-		        NULL, 0);
+		role_send(&sv->gateway.role, buffer,
+		        message_empty(buffer, sizeof(buffer), type, id), NULL, 0);
 }
 
 void gateway_hold(struct supervisor *sv, bool held)
 {
-	sv->gateway.held = held;
-	say(sv, held ? MESSAGE_GATEWAY_HOLD : MESSAGE_GATEWAY_RESUME);
+	struct gateway_life *life = &sv->gateway;
+
+	life->held = held;
+	if (!held) {
+		say(sv, MESSAGE_GATEWAY_RESUME, 0);
+		return;
+	}
+	life->hold_id = supervisor_next_id(sv);
+	life->settled = false;
+	life->settled_by_ms = loop_now_ms(sv->loop) + GATEWAY_SETTLE_MS;
+	say(sv, MESSAGE_GATEWAY_HOLD, life->hold_id);
+}
+
+bool gateway_is_settled(const struct supervisor *sv)
+{
+	const struct gateway_life *life = &sv->gateway;
+
+	return life->held && (life->settled || !role_runs(&life->role) ||
+	                             loop_now_ms(sv->loop) >= life->settled_by_ms);
 }
 
 size_t gateway_listeners(const struct supervisor *sv, int fds[CONFIG_GATEWAY_LISTENERS_MAX])

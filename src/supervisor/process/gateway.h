@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 
 #include "vethguard/base/rate.h"
+#include "vethguard/base/secret.h"
 #include "vethguard/policy/config.h"
 #include "vethguard/tls/signed_token.h"
 #include "vethguard/wire/message.h"
@@ -23,6 +24,7 @@ struct supervisor;
 #define GATEWAY_AGAIN_MS 1000 /* before one that died, or could not listen, is started again */
 #define GATEWAY_KEYS_AGAIN_MS 15000 /* before a URL that failed is asked again */
 #define GATEWAY_FILES 2             /* certificate, key */
+#define GATEWAY_SETTLE_MS 5000      /* most that a hold waits for connections without a worker */
 /* A gateway that sends more messages than it should (gateway/gateway.h) is at fault; further
  * findings are dropped. */
 #define GATEWAY_BURST 8192
@@ -58,7 +60,10 @@ struct gateway_life {
 	struct config_gateway config; /* no listeners: there is no gateway */
 	bool open;                    /* it is meant to run */
 	bool ready, held;
-	bool quiet;                                  /* a lasting fault was logged already */
+	bool settled;          /* held: the gateway has answered HELD */
+	uint64_t hold_id;      /* of the last HOLD */
+	int64_t settled_by_ms; /* held: loop_now_ms(); it is not waited for any longer */
+	bool quiet;            /* a lasting fault was logged already */
 	int listeners[CONFIG_GATEWAY_LISTENERS_MAX]; /* sockets, in the configuration's order */
 	size_t listener_count;
 	int inherited[CONFIG_GATEWAY_LISTENERS_MAX]; /* listeners of the previous daemon, until the
@@ -81,7 +86,8 @@ struct gateway_life {
 struct gateway_waiting {
 	struct gateway_waiting *prev, *next;
 	struct gateway_question question;
-	struct message_gateway_enter enter;
+	struct secret message; /* of the gateway, encoded; malloc(3)'s memory */
+	int fd;                /* owned: the connection, if it is handed over; else -1 */
 };
 
 /* Connections of a session that wait at a time. For further ones the gateway has to ask again. */
@@ -90,6 +96,7 @@ struct gateway_waiting {
 /* What this file keeps about a session, in its struct sandbox. */
 struct gateway_session {
 	bool admitted;                   /* its token is accepted */
+	uint64_t admission;              /* how often it was cut; a proof before that is void */
 	uint64_t entered;                /* connections that its workers have been given */
 	struct gateway_waiting *waiting; /* list, the oldest first */
 	size_t waiting_count;
@@ -104,9 +111,12 @@ void gateway_configure(struct supervisor *sv, const struct config_gateway *confi
  * session's connections. */
 void gateway_admit(struct supervisor *sv, struct sandbox *s);
 void gateway_cut(struct supervisor *sv, struct sandbox *s);
-/* Holds the gateway while another daemon takes over: new connections wait in the kernel's backlog.
- */
+/* Holds the gateway while another daemon takes over: new connections wait in the kernel's backlog,
+ * and those that were accepted still get to their workers. */
 void gateway_hold(struct supervisor *sv, bool held);
+/* True if the gateway is held and no connection is on its way to a worker of this daemon, or that
+ * was waited for long enough. */
+bool gateway_is_settled(const struct supervisor *sv);
 /* The first function gives the listening sockets for that daemon; the second takes them there. */
 size_t gateway_listeners(const struct supervisor *sv, int fds[CONFIG_GATEWAY_LISTENERS_MAX]);
 void gateway_inherit(struct supervisor *sv, const int *fds, size_t count);

@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sessions and their connections. For each connection the gateway sends only the id of its session
- * and its source address. This file makes a socket pair: one end goes to the session's worker, the
- * other to the gateway. So no role sends a descriptor, no byte of the connection passes through
- * this process, and a compromised gateway can reach only the sessions that it serves anyway.
+ * Sessions and their connections. For each connection the gateway sends the id of its session and
+ * its source address. If the gateway goes on to read the connection, this file makes a socket pair:
+ * one end goes to the session's worker, the other to the gateway. If the gateway hands the
+ * connection over, its descriptor comes with the message and goes to the worker, with the state of
+ * its TLS: this is the only descriptor that a role may send, and only a client's TCP connection is
+ * taken. No byte of a connection passes through this process, and a compromised gateway can reach
+ * only the sessions that it serves anyway.
  */
 #include <errno.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -26,7 +30,8 @@ void gateway_tell_session(struct supervisor *sv, const struct sandbox *s)
 	                token->is_signed || token->by_address ? 0 : sizeof(token->hash)),
 	        .from_count = token->from_count,
 	        .by_address = token->by_address,
-	        .callback = token->callback};
+	        .callback = token->callback,
+	        .admission = s->gateway.admission};
 
 	memcpy(m.from, token->from, sizeof(m.from));
 	role_send(&sv->gateway.role, buffer,
@@ -42,6 +47,23 @@ void gateway_admit(struct supervisor *sv, struct sandbox *s)
 		gateway_tell_session(sv, s);
 }
 
+/* Has the session's workers close the connections that were handed over. */
+static void cut_handed(const struct sandbox *s)
+{
+	struct supervisor *sv = s->supervisor;
+	struct instance *i;
+
+	DL_FOREACH(s->instances, i)
+	{
+		if (!role_runs(&i->worker))
+			continue;
+		role_send(&i->worker, buffer,
+		        message_empty(
+		                buffer, sizeof(buffer), MESSAGE_WORKER_CUT, supervisor_next_id(sv)),
+		        NULL, 0);
+	}
+}
+
 void gateway_cut(struct supervisor *sv, struct sandbox *s)
 {
 	const struct message_gateway_session_end m = {s->id};
@@ -49,6 +71,8 @@ void gateway_cut(struct supervisor *sv, struct sandbox *s)
 	if (!s->gateway.admitted)
 		return;
 	s->gateway.admitted = false;
+	s->gateway.admission++;
+	cut_handed(s);
 	if (role_runs(&sv->gateway.role))
 		role_send(&sv->gateway.role, buffer,
 		        message_gateway_session_end_encode(
@@ -64,21 +88,30 @@ static struct instance *server_of(const struct sandbox *s)
 	return i && i->state == INSTANCE_SERVING && role_runs(&i->worker) ? i : NULL;
 }
 
-/* Gives the worker one end of a connection. Returns the other end, or -errno. */
+/* Gives the worker fd, a connection. A worker that does not read its messages gets no more of them;
+ * it is not cut off for that. Returns 0 or -errno. */
+static int give(
+        struct supervisor *sv, struct instance *i, const struct message_gateway_enter *m, int fd)
+{
+	const struct message_worker_enter enter = {
+	        m->source, m->source_port, m->reached, m->form, m->handover};
+	const size_t n = message_worker_enter_encode(
+	        buffer, sizeof(buffer), MESSAGE_WORKER_ENTER, supervisor_next_id(sv), &enter);
+
+	if (ipc_peer_has_room(&i->worker.peer, n, 1))
+		return role_send_secret(&i->worker, buffer, n, &fd, 1);
+	secret_wipe(buffer, n);
+	return -EAGAIN;
+}
+
+/* Gives the worker one end of a new pair. Returns the other end, or -errno. */
 static int lead(struct supervisor *sv, struct instance *i, const struct message_gateway_enter *m)
 {
-	const struct message_worker_enter enter = {m->source, m->source_port, m->reached, m->form};
-	int pair[2], rc = 0;
-	size_t n;
+	int pair[2], rc;
 
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) < 0)
 		return -errno;
-	n = message_worker_enter_encode(
-	        buffer, sizeof(buffer), MESSAGE_WORKER_ENTER, supervisor_next_id(sv), &enter);
-	/* A worker that does not read its messages gets no more connections; it is not cut off for
-	 * that. */
-	rc = ipc_peer_has_room(&i->worker.peer, n, 1) ? role_send(&i->worker, buffer, n, pair, 1)
-	                                              : -EAGAIN;
+	rc = give(sv, i, m, pair[0]);
 	close(pair[0]);
 	if (!rc)
 		return pair[1];
@@ -86,25 +119,28 @@ static int lead(struct supervisor *sv, struct instance *i, const struct message_
 	return rc;
 }
 
-/* Connects the gateway to the session's worker, or answers that none serves. s NULL: there is no
- * such session. */
+/* Connects the client, or the gateway that relays (handed -1), to the session's worker; or answers
+ * that none serves. s NULL: there is no such session. */
 static void enter(struct supervisor *sv, struct sandbox *s, uint64_t question,
-        const struct message_gateway_enter *m)
+        const struct message_gateway_enter *m, int handed)
 {
 	struct message_gateway_entered answer = {0};
 	struct instance *i = server_of(s);
 	int fd = -1;
 	size_t n;
 
-	if (i && ipc_peer_has_room(&sv->gateway.role.peer, sizeof(buffer), 1))
-		fd = lead(sv, i, m);
-	answer.entered = fd >= 0;
+	if (i && m->admission == s->gateway.admission &&
+	        ipc_peer_has_room(&sv->gateway.role.peer, sizeof(buffer), 1)) {
+		if (handed < 0)
+			fd = lead(sv, i, m);
+		answer.entered = handed < 0 ? fd >= 0 : give(sv, i, m, handed) == 0;
+	}
 	n = message_gateway_entered_encode(
 	        buffer, sizeof(buffer), MESSAGE_GATEWAY_ENTERED, question, &answer);
 	role_send(&sv->gateway.role, buffer, n, &fd, fd >= 0);
 	if (fd >= 0)
 		close(fd);
-	if (s && fd >= 0)
+	if (s && answer.entered)
 		s->gateway.entered++;
 }
 
@@ -115,8 +151,32 @@ static bool will_serve(const struct sandbox *s)
 	return s->state == SANDBOX_ASLEEP || (s->state == SANDBOX_RESTARTING && s->current);
 }
 
+/* Keeps a copy of the message. Returns false without memory. */
+static bool keep(struct secret *out, uint64_t question, const struct message_gateway_enter *m)
+{
+	const size_t n = message_gateway_enter_encode(
+	        buffer, sizeof(buffer), MESSAGE_GATEWAY_ENTER, question, m);
+
+	*out = (struct secret){n ? malloc(n) : NULL, n, n};
+	if (out->p)
+		memcpy(out->p, buffer, n);
+	secret_wipe(buffer, n);
+	return out->p;
+}
+
+static void waiting_free(struct gateway_waiting *w)
+{
+	if (w->message.p)
+		secret_wipe(w->message.p, w->message.n);
+	free(w->message.p);
+	if (w->fd >= 0)
+		close(w->fd);
+	free(w);
+}
+
+/* Takes *handed if it returns true. */
 static bool wait_for_worker(
-        struct sandbox *s, uint64_t question, const struct message_gateway_enter *m)
+        struct sandbox *s, uint64_t question, const struct message_gateway_enter *m, int *handed)
 {
 	struct gateway_session *session = &s->gateway;
 	struct gateway_waiting *w =
@@ -125,7 +185,13 @@ static bool wait_for_worker(
 	if (!w)
 		return false;
 	*w = (struct gateway_waiting){
-	        .question = {s->supervisor->gateway.starts, question}, .enter = *m};
+	        .question = {s->supervisor->gateway.starts, question}, .fd = -1};
+	if (!keep(&w->message, question, m)) {
+		waiting_free(w);
+		return false;
+	}
+	w->fd = *handed;
+	*handed = -1;
 	DL_APPEND(session->waiting, w);
 	session->waiting_count++;
 	return true;
@@ -135,7 +201,18 @@ static void drop(struct gateway_session *session, struct gateway_waiting *w)
 {
 	DL_DELETE(session->waiting, w);
 	session->waiting_count--;
-	free(w);
+	waiting_free(w);
+}
+
+static void enter_waiting(struct sandbox *s, const struct gateway_waiting *w)
+{
+	struct message_gateway_enter m;
+	struct message_head head;
+	struct reader body;
+
+	if (message_open(w->message.p, w->message.n, &head, &body) == 0 &&
+	        message_gateway_enter_decode(&body, &m) == 0)
+		enter(s->supervisor, s, w->question.id, &m, w->fd);
 }
 
 void gateway_session_forget(struct sandbox *s)
@@ -153,26 +230,56 @@ void gateway_session_changed(struct sandbox *s)
 		return;
 	while ((w = s->gateway.waiting) != NULL) {
 		if (w->question.starts == life->starts && role_runs(&life->role))
-			enter(s->supervisor, s, w->question.id, &w->enter);
+			enter_waiting(s, w);
 		drop(&s->gateway, w);
 	}
+}
+
+static int option(int fd, int name)
+{
+	int value = -1;
+	socklen_t n = sizeof(value);
+
+	return getsockopt(fd, SOL_SOCKET, name, &value, &n) == 0 ? value : -1;
+}
+
+/* True for a TCP connection as the gateway accepts them. One with SO_LINGER would hold up whoever
+ * closes it. */
+static bool is_client(int fd)
+{
+	struct linger linger = {.l_onoff = 1};
+	socklen_t n = sizeof(linger);
+
+	return option(fd, SO_TYPE) == SOCK_STREAM && option(fd, SO_PROTOCOL) == IPPROTO_TCP &&
+	       option(fd, SO_ACCEPTCONN) == 0 &&
+	       getsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, &n) == 0 && !linger.l_onoff;
 }
 
 int gateway_on_enter(struct supervisor *sv, struct ipc_message *message)
 {
 	struct message_gateway_enter m;
 	struct sandbox *s;
+	bool handed;
 
 	if (message_gateway_enter_decode(&message->body, &m) != 0)
 		return -EBADMSG;
+	handed = m.handover.handed != MESSAGE_HANDED_NOT;
+	if (message->lost) { /* no room for descriptors: the gateway asks again */
+		enter(sv, NULL, message->head.id, &m, -1);
+		return 0;
+	}
+	if (message->fd_count != handed || (handed && !is_client(message->fds[0])))
+		return -EBADMSG;
+	if (!handed)
+		message->fds[0] = -1;
 	s = supervisor_find(sv, m.sandbox_id);
 	/* Answers to callbacks have credentials in them. A compromised gateway must not get them
 	 * for sessions that are not for callbacks. */
 	if (s && s->session && s->session->callback != message_form_is_asked(m.form))
 		return -EBADMSG;
 	if (!s || !s->gateway.admitted || !will_serve(s) ||
-	        !wait_for_worker(s, message->head.id, &m))
-		enter(sv, s, message->head.id, &m);
+	        !wait_for_worker(s, message->head.id, &m, &message->fds[0]))
+		enter(sv, s, message->head.id, &m, message->fds[0]);
 	else
 		sandbox_event(s, SANDBOX_WAKE); /* if it is asleep */
 	return 0;

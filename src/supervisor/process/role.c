@@ -111,6 +111,12 @@ static int take_description(struct role *role, struct ipc_message *message)
 	return 0;
 }
 
+void role_take_descriptors(struct role *role, enum message_type type)
+{
+	role->with_descriptor = type;
+	ipc_peer_may_lose(&role->peer);
+}
+
 void role_bound(struct role *role, unsigned burst, unsigned per_s)
 {
 	role->burst = burst;
@@ -134,12 +140,20 @@ static bool pay(struct role *role)
 	return role->credit >= 0;
 }
 
-/* No role may send a descriptor. */
+/* No role may send a descriptor, unless role_take_descriptors() permits it. */
+static bool may_come_with(const struct role *role, const struct ipc_message *message)
+{
+	if (message->lost)
+		return role->with_descriptor && message->head.type == role->with_descriptor;
+	return message->fd_count == 0 || (message->fd_count == 1 && role->with_descriptor &&
+	                                         message->head.type == role->with_descriptor);
+}
+
 static int on_message(struct ipc_peer *peer, struct ipc_message *message)
 {
 	struct role *role = container_of(peer, struct role, peer);
 
-	if (message->fd_count > 0)
+	if (!may_come_with(role, message))
 		return -EBADMSG;
 	if (!pay(role))
 		return -EDQUOT;
@@ -255,6 +269,14 @@ int role_send(
 	if (role->room_ms && !ipc_peer_has_room(&role->peer, size, fd_count))
 		wait_for_room(role);
 	return ipc_send(&role->peer, message, size, fds, fd_count);
+}
+
+int role_send_secret(
+        struct role *role, uint8_t *message, size_t size, const int *fds, size_t fd_count)
+{
+	if (role->room_ms && !ipc_peer_has_room(&role->peer, size, fd_count))
+		wait_for_room(role);
+	return ipc_send_secret(&role->peer, message, size, fds, fd_count);
 }
 
 void role_ask(struct role *role, uint64_t id, void (*told)(struct role *role, struct slice text))

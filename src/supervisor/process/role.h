@@ -38,6 +38,8 @@ struct role {
 	char label[ROLE_LABEL_MAX]; /* "the worker of sandbox x" */
 	pid_t pid;                  /* 0: not running */
 	int pidfd;
+	/* The one type of message with which it may send a descriptor; 0: none. */
+	enum message_type with_descriptor;
 	unsigned burst, per_s; /* message rate limit; burst 0: none */
 	int64_t credit;        /* what it may still send, in 1/1000 message */
 	int64_t credit_ms;     /* when credit was last computed */
@@ -75,12 +77,17 @@ static inline bool role_runs(const struct role *role)
 /* Like ipc_send(), but if room_ms is set, waits while the queue is full. */
 int role_send(
         struct role *role, const uint8_t *message, size_t size, const int *fds, size_t fd_count);
+/* The same for a message that holds a secret: its bytes are wiped. */
+int role_send_secret(
+        struct role *role, uint8_t *message, size_t size, const int *fds, size_t fd_count);
 /* Asks how the role is confined. told is called with the answer, unless it is asked again
  * before. */
 void role_ask(struct role *role, uint64_t id, void (*told)(struct role *role, struct slice text));
 /* From now on role_send() waits for room in the queue: room_ms at most, and all_ms for all waits
  * together. */
 void role_wait_for_room(struct role *role, int room_ms, int all_ms);
+/* From now on the role may send one descriptor with each message of this type. */
+void role_take_descriptors(struct role *role, enum message_type type);
 /* Limits the role's messages from now on. */
 void role_bound(struct role *role, unsigned burst, unsigned per_s);
 /* expected: the role may end from now on without having been asked. Not expected: the role must not

@@ -13,8 +13,10 @@ void attachment_stays_cut_off(struct attachment *a, const char *text)
 {
 	char told[sizeof(a->trouble) + MESSAGE_NAME_MAX + 16];
 
-	snprintf(a->trouble, sizeof(a->trouble), "%.400s; it stays cut off from every network",
-	        text);
+	snprintf(a->trouble, sizeof(a->trouble), "%.400s; it stays cut off from every network%s",
+	        text,
+	        a->recoverable ? " until its policy is repaired and 'vethguard reload' takes it"
+	                       : "");
 	log_sandbox(LOG_LEVEL_ERROR, a->record.name, "%s", a->trouble);
 	snprintf(told, sizeof(told), "Sandbox %s: %s.", a->record.name, a->trouble);
 	outbox_finding(a->all->supervisor, NULL, EVENT_FINDING_CUT_OFF, told);

@@ -33,6 +33,13 @@ static bool name_of(const char *file, const char *suffix, char out[MESSAGE_NAME_
 	return message_name_is_plain(slice_from_string(out));
 }
 
+/* Its policy cannot be loaded now. A reload may load it later. */
+static void has_no_policy(struct attachment *a, const char *text)
+{
+	a->recoverable = true;
+	attachment_stays_cut_off(a, text);
+}
+
 static void on_read(
         void *context, struct settings_files *files, enum attach_status status, const char *text);
 
@@ -56,7 +63,7 @@ static void read_first(struct attachment *a, const struct identity *identity)
 	if (a->reading)
 		all->readings++;
 	else
-		attachment_stays_cut_off(a, text);
+		has_no_policy(a, text);
 }
 
 /* Returns NULL if it failed, or if it is left for later or being read. */
@@ -71,7 +78,7 @@ static struct generation *load(struct attachment *a, const struct settings_files
 	if (!g && status == ATTACH_BUSY && files == &settings_no_files)
 		read_first(a, &identity);
 	else if (!g)
-		attachment_stays_cut_off(a, text ? text : attach_load_failure(status));
+		has_no_policy(a, text ? text : attach_load_failure(status));
 	free(text);
 	return g;
 }
@@ -189,11 +196,39 @@ static void on_read(
 		recover_one(a, files);
 	} else {
 		attachment_forget_knock(a);
-		attachment_stays_cut_off(a, text);
+		has_no_policy(a, text);
 		cut_off(a);
 	}
 	settings_files_free(files);
 	recovery_queue_end(all);
+}
+
+void attachment_recover_again(struct attachment *a, const char *policy, struct generation *g,
+        attach_done done, void *context)
+{
+	const struct attach_result result = {.status = ATTACH_OK, .text = "", .attachment = a};
+	char *named = policy ? strdup(policy) : NULL;
+
+	if (policy && !named) {
+		attach_refuse(done, context, ATTACH_FAILED, "no memory");
+		return;
+	}
+	gate_release(&a->gate);
+	a->trouble[0] = 0;
+	attachment_adopt(a, generation_get(g));
+	if (!a->sandbox) {
+		free(named);
+		attach_refuse(done, context, ATTACH_FAILED, "%s", a->trouble);
+		if (a->gone)
+			attachment_detach(a, true);
+		return;
+	}
+	a->recoverable = false;
+	a->new_policy = named;
+	attachment_take_over(a);
+	log_sandbox(
+	        LOG_LEVEL_INFO, a->record.name, "its policy is loaded: it is no longer cut off");
+	done(context, &result);
 }
 
 static void watch_one(struct attachment *a)

@@ -9,6 +9,10 @@
 /* recover.c: finds everything an earlier daemon has left, and recovers it, a few sandboxes at a
  * time in the loop. on_recovered follows, unless all are stopped before. Returns 0 or -errno. */
 int attachments_recover(struct attachments *all);
+/* Serves a recoverable attachment under g (borrowed). policy: its path from now on; NULL: as
+ * before. Calls done, also if the sandbox stays cut off. */
+void attachment_recover_again(struct attachment *a, const char *policy, struct generation *g,
+        attach_done done, void *context);
 /* adopt.c: takes over the attachment's gate and serves its sandbox under g (takes the reference).
  * If that fails, the sandbox stays cut off. */
 void attachment_adopt(struct attachment *a, struct generation *g);

@@ -10,6 +10,7 @@
 #include "vethguard/base/log.h"
 #include "supervisor/os/priority.h"
 #include "supervisor/sandbox/asks.h"
+#include "supervisor/sandbox/team.h"
 #include "supervisor/supervisor.h"
 
 static uint8_t buffer[MESSAGE_BYTES_MAX];
@@ -39,6 +40,8 @@ void generation_put(struct generation *g)
 	identity_fini(&g->identity);
 	free(g->difference);
 	memory_bundle_put(g->trusted);
+	if (g->has_team)
+		close(g->team);
 	free(g);
 }
 
@@ -78,7 +81,8 @@ static int on_stats(struct instance *i, struct ipc_message *message)
 
 	if (message_worker_stats_decode(&message->body, &m) != 0 || !owner->stats)
 		return -EBADMSG;
-	if (!sandbox_take_look(i->sandbox, i, message->head.id, &m))
+	if (!sandbox_take_look(i->sandbox, i, message->head.id, &m) &&
+	        !team_take_stats(i->sandbox, i, message->head.id, &m))
 		owner->stats(owner, message->head.id, &m);
 	return 0;
 }
@@ -305,6 +309,7 @@ void instance_free(struct instance *i)
 {
 	asks_forget(i);
 	instance_forget_associations(i);
+	team_forget(i);
 	if (i->sandbox)
 		DL_DELETE(i->sandbox->instances, i);
 	HASH_DELETE(by_id, i->supervisor->instances, i);

@@ -17,6 +17,8 @@
 #include "supervisor/os/priority.h"
 #include "supervisor/sandbox/asks.h"
 #include "supervisor/sandbox/limits.h"
+#include "supervisor/sandbox/team.h"
+#include "supervisor/sandbox/tools_memory.h"
 #include "supervisor/supervisor.h"
 
 #define SOURCE_GRACE_MS 2000
@@ -59,8 +61,9 @@ int generation_make_files(struct sandbox *s, struct generation *g)
 			return sandbox_failed(s, fd, "memory for the policy");
 		settings_keep_image(g->settings, fd);
 	}
-	if (g->trusted)
-		return 0;
+	rc = team_make_memory(s, g);
+	if (rc || g->trusted)
+		return rc;
 	rc = memfd_trusted(&g->settings->config, &s->supervisor->trusted, &g->trusted, &culprit);
 	if (rc == LOCAL_FILE_UNKNOWN && culprit)
 		return sandbox_failed(s, rc, "CA file %s " SETTINGS_NOT_LOCAL, culprit);
@@ -199,6 +202,7 @@ static void describe_sandbox(
 	        .listener_count = s->gate.listener_count};
 	memcpy(m->servers, settings->servers, sizeof(m->servers));
 	memcpy(m->permit, settings->config.permit, sizeof(m->permit));
+	config_limits_divide(&m->limits, team_size(s, g));
 	m->egress = settings->config.egress;
 	m->egress_pair = secret_slice(&settings->egress_pair);
 	generation_make_placeholders(g, s->seed);
@@ -304,12 +308,15 @@ int instance_start(struct instance *i, struct generation *g)
 	if (!rc) {
 		tell_quiet(i);
 		rc = limits_tell(i, g);
+		rc = rc ? rc : tools_memory_tell(i, g);
 		asks_tell(i);
 	}
+	if (!rc)
+		rc = team_tell(i);
 	if (!rc) {
 		rc = tell_worker(i);
 	}
-	if (!rc && instance_tell_exposed(i) != 0)
+	if (!rc && !i->further && instance_tell_exposed(i) != 0)
 		rc = sandbox_failed(s, -EPIPE, "the worker");
 	gate_close_handed_out(&s->gate);
 	sandbox_close_names(s);

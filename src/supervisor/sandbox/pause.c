@@ -27,6 +27,8 @@ void sandbox_pause(struct sandbox *s, const char *reason)
 	outbox_lifecycle(s->supervisor, s, s->paused ? EVENT_PAUSED : EVENT_RESUMED, reason);
 	if (s->paused)
 		sandbox_event(s, SANDBOX_PAUSE);
+	else
+		team_fill(s);
 }
 
 enum sandbox_state sandbox_quiesced(struct sandbox *s)

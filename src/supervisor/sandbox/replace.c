@@ -18,7 +18,8 @@ static uint8_t buffer[MESSAGE_BYTES_MAX];
 
 /* Starts a worker with its own listeners: the gate's unassigned ones, at which clients may wait
  * already, if there are any. Returns NULL with s->failure and *error on failure. */
-static struct instance *start_instance(struct sandbox *s, struct generation *g, int *error)
+static struct instance *start_instance(
+        struct sandbox *s, struct generation *g, bool further, int *error)
 {
 	struct instance *i = worker_pool_take(s->supervisor, sandbox_root(s));
 
@@ -27,7 +28,10 @@ static struct instance *start_instance(struct sandbox *s, struct generation *g, 
 		return NULL;
 	}
 	instance_give(i, s);
-	*error = s->gate.listener_count ? 0 : gate_listen(&s->gate);
+	i->further = further;
+	*error = further                  ? gate_listen_further(&s->gate)
+	         : s->gate.listener_count ? 0
+	                                  : gate_listen(&s->gate);
 	if (*error)
 		sandbox_failed(s, *error, "%s", s->gate.step);
 	else
@@ -44,8 +48,15 @@ int sandbox_start_worker(struct sandbox *s)
 	int rc;
 
 	sandbox_expose_again(s);
-	s->current = start_instance(s, s->generation, &rc);
+	s->current = start_instance(s, s->generation, false, &rc);
 	return s->current ? 0 : rc;
+}
+
+int sandbox_start_further(struct sandbox *s)
+{
+	int rc;
+
+	return start_instance(s, s->generation, true, &rc) ? 0 : rc;
 }
 
 /* Sets the part of a generation that the fence enforces. */
@@ -117,7 +128,7 @@ int sandbox_replace(struct sandbox *s, struct generation *g)
 		return rc;
 	}
 	set_traffic(s, g);
-	s->successor = start_instance(s, g, &rc);
+	s->successor = start_instance(s, g, false, &rc);
 	if (s->successor)
 		return 0;
 	set_traffic(s, s->generation);
@@ -184,18 +195,18 @@ size_t sandbox_retired(const struct sandbox *s)
 /* The list is ordered by age, oldest first. */
 static void bound_retired(struct sandbox *s)
 {
+	const size_t most = team_retired_max(s);
 	size_t count = sandbox_retired(s);
 	struct instance *i;
 
 	DL_FOREACH(s->instances, i)
 	{
-		if (count <= SANDBOX_RETIRED_MAX)
+		if (count <= most)
 			return;
 		if (i->state != INSTANCE_RETIRED)
 			continue;
 		log_sandbox(LOG_LEVEL_WARN, s->name,
-		        "more than %d workers of earlier policies: the oldest one is ended",
-		        SANDBOX_RETIRED_MAX);
+		        "more than %zu workers of earlier policies: the oldest one is ended", most);
 		instance_enter(i, INSTANCE_ENDING);
 		role_kill(&i->worker, "too many earlier workers are still finishing");
 		count--;
@@ -210,8 +221,10 @@ static void retire_but(struct sandbox *s, const struct instance *now)
 	{
 		if (i != now && i->state != INSTANCE_ENDING && i->worker_ready)
 			retire(s, i);
-		else if (i != now && i->state == INSTANCE_STARTING)
+		else if (i != now && i->state == INSTANCE_STARTING) {
+			instance_enter(i, INSTANCE_ENDING);
 			role_kill(&i->worker, "another one serves already");
+		}
 	}
 	bound_retired(s);
 }

@@ -26,23 +26,6 @@ enum sandbox_state sandbox_fail_closed(struct sandbox *s)
 	return s->persistent ? sandbox_close_down(s) : sandbox_cut_off(s);
 }
 
-/* Remembers this death. Returns the delay before the next start, or -1 if there were too many
- * deaths. */
-static int64_t delay_after_death(struct sandbox *s)
-{
-	int64_t now_ms = loop_now_ms(s->supervisor->loop);
-	int64_t *oldest = &s->deaths_ms[s->death_count++ % SANDBOX_DEATHS_MAX];
-	int64_t before_ms = *oldest, delay_ms = 0;
-
-	*oldest = now_ms;
-	if (s->death_count > SANDBOX_DEATHS_MAX && now_ms - before_ms <= SANDBOX_DEATHS_MS)
-		return -1;
-	for (size_t i = 0; i < SANDBOX_DEATHS_MAX && i < s->death_count; i++)
-		if (&s->deaths_ms[i] != oldest && now_ms - s->deaths_ms[i] <= SANDBOX_DEATHS_MS)
-			delay_ms = delay_ms ? 2 * delay_ms : SANDBOX_BACKOFF_MS;
-	return delay_ms;
-}
-
 /* If no worker can be started (no descriptors, memory, processes or room for its ring), the machine
  * lacks resources: that is not counted as a death, and is tried again until it works. */
 enum sandbox_state sandbox_start_another(struct sandbox *s)
@@ -60,7 +43,7 @@ enum sandbox_state sandbox_start_another(struct sandbox *s)
 
 enum sandbox_state sandbox_restart(struct sandbox *s)
 {
-	int64_t delay_ms = delay_after_death(s);
+	int64_t delay_ms = sandbox_delay_after_death(s);
 	char text[SANDBOX_FAILURE_MAX];
 
 	if (delay_ms < 0) {
@@ -71,8 +54,10 @@ enum sandbox_state sandbox_restart(struct sandbox *s)
 	}
 	s->restarts++;
 	log_sandbox(LOG_LEVEL_WARN, s->name, "%s; another one is started", s->failure);
-	snprintf(text, sizeof(text),
-	        "%.1900s. Another one is started; until it serves, all is refused.", s->failure);
+	snprintf(text, sizeof(text), "%.1900s. Another one is started; until it serves, %s.",
+	        s->failure,
+	        team_serving(s, NULL, 0) ? "the others accept connections, and no name is answered"
+	                                 : "all is refused");
 	outbox_observed(s->supervisor, s, EVENT_FINDING_ROLE_DIED, text);
 	if (delay_ms == 0)
 		return sandbox_start_another(s);

@@ -173,6 +173,7 @@ void sandbox_event(struct sandbox *s, enum sandbox_event event)
 	set_state(s, handle(s));
 	if (s->session)
 		tell_gateway(s, before);
+	team_fill(s);
 	tell_owner(s, before);
 }
 
@@ -244,7 +245,7 @@ struct sandbox *sandbox_new(struct supervisor *sv, struct sandbox_owner *owner, 
 	s->owner = owner;
 	s->persistent = persistent;
 	s->id = supervisor_next_id(sv);
-	s->netns = s->names = s->counters = s->shared_packets = -1;
+	s->netns = s->names = s->counters = s->tools = s->shared_packets = -1;
 	random_bytes(s->seed, sizeof(s->seed));
 	gate_init(&s->gate);
 	rc = loop_timer_open(sv->loop, &s->timer, on_time);
@@ -274,6 +275,7 @@ void sandbox_free(struct sandbox *s)
 		HASH_DEL(s->supervisor->sandboxes, s);
 	if (s->at_summary.tbl)
 		HASH_DELETE(at_summary, s->supervisor->summing, s);
+	team_free(s); /* first: nobody is told of figures any more */
 	DL_FOREACH_SAFE(s->instances, i, next)
 	instance_free(i);
 	if (s->persistent && s->unsummed)
@@ -293,6 +295,8 @@ void sandbox_free(struct sandbox *s)
 	asks_free(s);
 	if (s->counters >= 0)
 		close(s->counters);
+	if (s->tools >= 0)
+		close(s->tools);
 	if (s->shared_packets >= 0)
 		close(s->shared_packets);
 	free(s);

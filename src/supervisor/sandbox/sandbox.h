@@ -9,6 +9,7 @@
 #include "supervisor/sandbox/asleep.h"
 #include "supervisor/sandbox/expose.h"
 #include "supervisor/sandbox/instance.h"
+#include "supervisor/sandbox/team.h"
 #include "supervisor/os/listen_socket.h"
 #include "supervisor/os/session_token.h"
 #include "supervisor/process/gateway.h"
@@ -33,7 +34,9 @@
 #define SANDBOX_RETRY_MS 2000 /* interval of attempts while no worker can be started */
 /* For a retiring worker to reauthorize its open connections. */
 #define SANDBOX_REAUTHORIZE_MS 5000
-#define SANDBOX_RETIRED_MAX 4 /* beyond this, the oldest are ended before they have finished */
+/* Beyond this, the oldest are ended before they have finished; with several workers there may be
+ * more (team_retired_max()). */
+#define SANDBOX_RETIRED_MAX 4
 
 enum sandbox_state {
 	SANDBOX_NEW,       /* its worker is being started; no policy yet */
@@ -164,9 +167,11 @@ struct sandbox {
 	bool paused; /* paused by its owner: everything is refused */
 	char pause_reason[SANDBOX_REASON_MAX + 1];
 
-	struct instance *instances; /* all that are not gone */
-	struct instance *current;   /* serves, or is starting to; NULL: none */
-	struct instance *successor; /* will take over from current with its own generation */
+	struct instance *instances;      /* all that are not gone */
+	struct instance *current;        /* serves, or is starting to; NULL: none */
+	struct sandbox_team *team;       /* owned: of several workers; NULL: it has one */
+	struct team_question *questions; /* owned: figures that are being added up (team_stats.c) */
+	struct instance *successor;      /* will take over from current with its own generation */
 	int64_t deaths_ms[SANDBOX_DEATHS_MAX]; /* of the last deaths of workers */
 	size_t death_count;
 	bool claimed;          /* by SANDBOX_CLAIM, and no worker has served it yet */
@@ -177,6 +182,8 @@ struct sandbox {
 	int names;
 	/* Memory of what its limits have counted; -1: none yet, or persistent (a file). */
 	int counters;
+	/* Memory of what MCP servers said of their tools; the same. */
+	int tools;
 	struct asks *
 	        asks; /* owned: what a person has to approve, and has approved; NULL: nothing yet */
 	struct recorded recorded; /* what the recorder knows of it, under id */
@@ -239,6 +246,10 @@ void sandbox_instance_progress(struct sandbox *s, struct instance *i);
 void sandbox_instance_late(struct sandbox *s, struct instance *i);
 void sandbox_instance_dead(struct sandbox *s, struct instance *i, const char *how);
 
+/* deaths.c: remembers that a worker died. Returns the delay before the next start, or -1 if there
+ * were too many deaths. */
+int64_t sandbox_delay_after_death(struct sandbox *s);
+
 /* shared.c: whether a guard that shares the sandbox's namespace cannot serve under these settings;
  * writes the reason. */
 bool sandbox_cannot_share(
@@ -248,6 +259,8 @@ bool sandbox_cannot_share(
 /* Starts a worker under s->generation and makes it current. Returns 0, or -errno with
  * s->failure. */
 int sandbox_start_worker(struct sandbox *s);
+/* Starts a further worker under s->generation (team.h). Returns 0, or -errno with s->failure. */
+int sandbox_start_further(struct sandbox *s);
 /* Sets the UDP ports of the generation's policy in the gate. */
 void sandbox_settle_ports(struct sandbox *s);
 /* Puts another generation (takes a reference) into force. owner->replaced is called later, never

@@ -11,6 +11,8 @@ void sandbox_instance_progress(struct sandbox *s, struct instance *i)
 		sandbox_promote_successor(s);
 	else if (i == s->current)
 		sandbox_event(s, SANDBOX_PROGRESS);
+	else if (i->further && i->state == INSTANCE_STARTING && instance_is_ready(i))
+		instance_serves(i);
 }
 
 void instance_keeper_answered(struct instance *i)
@@ -43,6 +45,7 @@ static void tell_disobedience(struct sandbox *s, const char *how)
 void sandbox_instance_dead(struct sandbox *s, struct instance *i, const char *how)
 {
 	bool was_current = i == s->current, was_successor = i == s->successor;
+	bool was_further = team_has(s, i);
 
 	if (was_current)
 		s->current = NULL;
@@ -62,5 +65,7 @@ void sandbox_instance_dead(struct sandbox *s, struct instance *i, const char *ho
 		sandbox_event(s, SANDBOX_WORKER_DIED);
 	} else if (was_current) {
 		sandbox_fail(s, "the worker %s; the sandbox is cut off from every network", how);
+	} else if (was_further) {
+		team_member_died(s, how);
 	}
 }

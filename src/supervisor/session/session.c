@@ -85,7 +85,8 @@ enum attach_status attachments_may_certify(const struct attachments *all,
 {
 	if (!all->supervisor->gateway.config.client_certificates) {
 		snprintf(out, ATTACH_CERTIFICATE_WHY_MAX,
-		        "the gateway asks nobody for a certificate: write \"client_certificates: "
+		        "the gateway does not ask clients for certificates: write "
+		        "\"client_certificates: "
 		        "true\" into the section \"gateway\" of the configuration, and reload it");
 		return ATTACH_INVALID;
 	}
@@ -93,8 +94,8 @@ enum attach_status attachments_may_certify(const struct attachments *all,
 		if (a->record.kind != ATTACH_SESSION ||
 		        memcmp(a->record.session.hash, hash, MESSAGE_TOKEN_HASH_BYTES) != 0)
 			continue;
-		snprintf(out, ATTACH_CERTIFICATE_WHY_MAX, "its certificate is that of session %s",
-		        a->record.name);
+		snprintf(out, ATTACH_CERTIFICATE_WHY_MAX,
+		        "this certificate already proves session %s", a->record.name);
 		return ATTACH_CONFLICT;
 	}
 	return ATTACH_OK;

@@ -107,8 +107,6 @@ static bool is_ready(const struct tls *tls, const struct record_layer *layer)
 {
 	return layer->reading.parts == RECORD_ALL && layer->writing.parts == RECORD_ALL &&
 	       !layer->unfit && (tls->server || layer->ticketed) &&
-	       /* tls_client_certificate_hash() reads a client's certificate later. */
-	       !(tls->server && SSL_get0_peer_certificate(tls->ssl)) &&
 	       SSL_version(tls->ssl) == TLS1_3_VERSION && is_between_records(tls->ssl);
 }
 

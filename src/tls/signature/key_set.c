@@ -102,7 +102,7 @@ int key_set_add(struct key_set *set, const struct public_key *key)
 
 	for (size_t i = 0; i < set->count; i++)
 		if (has_same_name(&set->keys[i], key))
-			return -EINVAL;
+			return -EEXIST;
 	if (set->count == KEY_SET_KEYS_MAX)
 		return -ENOSPC;
 	*k = *key;
@@ -259,9 +259,10 @@ static enum taken take(const struct reading *r, size_t number, struct key_set *s
 	rc = kind->read(r, &k) ? key_set_add(set, &k) : -EINVAL;
 	if (rc == -ENOSPC)
 		return refuse(r, "there are more than %d keys", KEY_SET_KEYS_MAX);
+	if (rc == -EEXIST)
+		return refuse(r, "key %zu: another key has the same kid", number);
 	if (rc)
-		return refuse(r, "key %zu is not a valid %s key, or another key has the same kid",
-		        number, kind->algorithm);
+		return refuse(r, "key %zu is not a valid %s key", number, kind->algorithm);
 	return TAKEN;
 }
 

@@ -4,12 +4,15 @@
  * request from it. The URL says what the request is; host, port, scheme and path beside it have to
  * agree. Fields about the connection are left out, and framing is written anew.
  */
+#include <errno.h>
+
 #include "vethguard/base/base64.h"
 #include "vethguard/policy/json_find.h"
 #include "vethguard/policy/url.h"
 #include "vethguard/wire/callback.h"
 
-static const char no_memory[] = "no memory, or the request's head is too long";
+static const char too_long[] = "the request's head is too long";
+static const char no_memory[] = "no memory";
 
 /* The parts of the JSON. */
 struct described {
@@ -126,6 +129,12 @@ static int put(struct buf *out, const struct slice *parts, size_t count)
 	return rc;
 }
 
+/* Returns NULL for 0, or why a text of the head could not be appended. */
+static const char *why_not(int rc)
+{
+	return rc == 0 ? NULL : rc == -ENOBUFS ? too_long : no_memory;
+}
+
 static const char *write_field(struct slice name, struct slice value, struct buf *out)
 {
 	const struct slice parts[] = {name, SLICE(": "), value, SLICE("\r\n")};
@@ -135,10 +144,10 @@ static const char *write_field(struct slice name, struct slice value, struct buf
 	if (!is_value(value))
 		return "a value of request.headers has a control character";
 	if (slice_equals_ignoring_case(name, SLICE("upgrade")))
-		return put(out, upgrade, sizeof(upgrade) / sizeof(*upgrade)) ? no_memory : NULL;
+		return why_not(put(out, upgrade, sizeof(upgrade) / sizeof(*upgrade)));
 	if (is_left_out(name))
 		return NULL;
-	return put(out, parts, sizeof(parts) / sizeof(*parts)) ? no_memory : NULL;
+	return why_not(put(out, parts, sizeof(parts) / sizeof(*parts)));
 }
 
 /* True if an earlier name differs only in the case of its letters: it could be read as the same
@@ -243,13 +252,12 @@ static const char *write_described(const struct described *d, bool last, struct 
 	        SLICE(" HTTP/1.1\r\nHost: "), d->host, SLICE("\r\n"),
 	        last ? SLICE("Connection: close\r\n") : SLICE("")};
 	const size_t before = out->len;
-	const char *why;
+	const char *why = why_not(put(out, parts, sizeof(parts) / sizeof(*parts)));
 
-	if (put(out, parts, sizeof(parts) / sizeof(*parts)) != 0)
-		return no_memory;
-	why = write_fields(d, out);
+	if (!why)
+		why = write_fields(d, out);
 	if (!why && out->len - before > PROXY_HEAD_MAX)
-		why = "the request's head is too long";
+		why = too_long;
 	return why ? why : write_body(d, out);
 }
 

@@ -357,6 +357,10 @@ static const char *const type_names[] = {
         [MESSAGE_TOKEN_KEY_SIGN] = "TOKEN_KEY_SIGN",
         [MESSAGE_KEEPER_KEY_TOKEN] = "KEEPER_KEY_TOKEN",
         [MESSAGE_KEEPER_KEY_TOKEN_LATE] = "KEEPER_KEY_TOKEN_LATE",
+        [MESSAGE_GATEWAY_HELD] = "GATEWAY_HELD",
+        [MESSAGE_WORKER_CUT] = "WORKER_CUT",
+        [MESSAGE_WORKER_TEAM] = "WORKER_TEAM",
+        [MESSAGE_WORKER_TOOLS] = "WORKER_TOOLS",
 };
 _Static_assert(
         sizeof(type_names) / sizeof(type_names[0]) == MESSAGE_TYPE_COUNT, "a name per message");

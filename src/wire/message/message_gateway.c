@@ -53,6 +53,7 @@ static void gateway_session_fields(struct codec *c, struct message_gateway_sessi
 	m->callback = codec_bool(c, m->callback);
 	if (m->callback && !m->token_hash.n)
 		codec_fail(c, -EBADMSG);
+	m->admission = codec_u64(c, m->admission);
 }
 CODEC_PAIR(gateway_session)
 
@@ -76,6 +77,22 @@ static enum message_form form_field(struct codec *c, enum message_form v)
 	return (enum message_form)codec_upto(c, v, MESSAGE_FORM_COUNT - 1);
 }
 
+static struct message_handover handover_field(struct codec *c, struct message_handover v)
+{
+	v.handed = (enum message_handed)codec_upto(c, v.handed, MESSAGE_HANDED_COUNT - 1);
+	if (v.handed == MESSAGE_HANDED_NOT)
+		return (struct message_handover){0};
+	v.first = codec_bytes(c, v.first, 0, MESSAGE_FIRST_MAX);
+	v.reading = codec_bytes(c, v.reading, 0, MESSAGE_TRAFFIC_SECRET_MAX);
+	v.writing = codec_bytes(c, v.writing, 0, MESSAGE_TRAFFIC_SECRET_MAX);
+	if (v.reading.n != v.writing.n)
+		codec_fail(c, -EBADMSG);
+	v.suite = codec_u8(c, v.suite);
+	v.reading_next = codec_u64(c, v.reading_next);
+	v.writing_next = codec_u64(c, v.writing_next);
+	return v;
+}
+
 static void gateway_enter_fields(struct codec *c, struct message_gateway_enter *m)
 {
 	m->sandbox_id = codec_u64(c, m->sandbox_id);
@@ -83,6 +100,10 @@ static void gateway_enter_fields(struct codec *c, struct message_gateway_enter *
 	m->source_port = codec_u16(c, m->source_port);
 	m->reached = codec_ip(c, m->reached);
 	m->form = form_field(c, m->form);
+	m->admission = codec_u64(c, m->admission);
+	m->handover = handover_field(c, m->handover);
+	if (m->handover.handed != MESSAGE_HANDED_NOT && m->form != MESSAGE_FORM_PROXY)
+		codec_fail(c, -EBADMSG);
 }
 CODEC_PAIR(gateway_enter)
 
@@ -150,6 +171,7 @@ static void worker_enter_fields(struct codec *c, struct message_worker_enter *m)
 	m->source_port = codec_u16(c, m->source_port);
 	m->reached = codec_ip(c, m->reached);
 	m->form = form_field(c, m->form);
+	m->handover = handover_field(c, m->handover);
 }
 CODEC_PAIR(worker_enter)
 

@@ -213,6 +213,13 @@ static void worker_limits_fields(struct codec *c, struct message_worker_limits *
 }
 CODEC_PAIR(worker_limits)
 
+static void worker_team_fields(struct codec *c, struct message_worker_team *m)
+{
+	m->seat = codec_upto(c, m->seat, MESSAGE_SEATS_MAX - 1);
+	m->further = (uint8_t)codec_upto(c, m->further, 1);
+}
+CODEC_PAIR(worker_team)
+
 static void worker_ask_fields(struct codec *c, struct message_worker_ask *m)
 {
 	m->rule = codec_bytes(c, m->rule, 1, POLICY_NAME_MAX + 256);

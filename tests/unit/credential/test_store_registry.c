@@ -16,13 +16,22 @@ static int setup_registry(void **state)
 	return setup(state);
 }
 
-static void seal(struct world *w, const char *token)
+/* Keeps a token that the token service gave in answer to a request with the login `used`. */
+static int seal_with(struct world *w, const struct credential_value *used, const char *token)
 {
 	struct jar_token sealed;
 	char end[JAR_END_MAX];
 
 	jar_seal(&sealed, slice_from_string(token), SLICE("vethguard-hub-0123456789abcdef"), end);
-	assert_int_equal(credential_store_seal(w->store, 2, &sealed), 0);
+	return credential_store_seal(w->store, 2, used, &sealed);
+}
+
+static void seal(struct world *w, const char *token)
+{
+	static const struct credential_value first = {.credential = 2};
+	const struct credential_value *held = credential_store_held(w->store, 2);
+
+	assert_int_equal(seal_with(w, held ? held : &first, token), 0);
 }
 
 static bool holds(struct world *w, const char *token)
@@ -119,15 +128,66 @@ static void test_operators(void **state)
 	assert_null(credential_store_held(w->store, 2));
 }
 
+/* The token service's answer comes after the operator's word: the login that it was asked with does
+ * not count any more. */
+static void test_tokens_of_an_earlier_login(void **state)
+{
+	struct world *w = *state;
+	struct credential_value *before;
+	struct caller c;
+
+	hold(w, LOGIN, 0);
+	before = get(w, 2, &c);
+	credential_value_retain(before);
+	assert_int_equal(seal_with(w, before, "token-number-one"), 0);
+	credential_store_rotate(w->store, 2);
+	assert_int_equal(seal_with(w, before, "token-number-two"), -ESTALE);
+	answer(w, 2, "another-password", 0);
+	turn(w, 0);
+	assert_int_equal(seal_with(w, before, "token-number-two"), -ESTALE);
+	assert_false(holds(w, "token-number-one") || holds(w, "token-number-two"));
+	seal(w, "token-number-three");
+	assert_true(holds(w, "token-number-three"));
+	credential_value_release(before);
+
+	before = get(w, 2, &c);
+	credential_value_retain(before);
+	credential_store_revoke(w->store, 2);
+	assert_int_equal(seal_with(w, before, "token-number-four"), -ESTALE);
+	credential_value_release(before);
+}
+
+/* The answer to a question from before the rotation has the earlier login, and is only for those
+ * who wait. */
+static void test_tokens_of_a_login_on_its_way(void **state)
+{
+	struct world *w = *state;
+	struct caller c;
+
+	assert_null(get(w, 2, &c));
+	credential_store_rotate(w->store, 2);
+	answer(w, 2, LOGIN, 0);
+	turn(w, 0);
+	assert_non_null(c.value);
+	assert_int_equal(seal_with(w, c.value, "token-number-one"), -ESTALE);
+	credential_value_release(c.value);
+	hold(w, "another-password", 0);
+	assert_false(holds(w, "token-number-one"));
+	seal(w, "token-number-two");
+	assert_true(holds(w, "token-number-two"));
+}
+
 static void test_refused(void **state)
 {
 	struct world *w = *state;
+	const struct credential_value used = {.credential = 2};
 	struct jar_token token = {.value = SLICE("short"), .end = SLICE("x")};
 	struct caller c;
 
-	assert_int_equal(credential_store_seal(w->store, 2, &token), -EINVAL);
-	assert_int_equal(credential_store_seal(w->store, 3, &token), -EINVAL);
-	assert_int_equal(credential_store_seal(w->store, 0, &token), -EINVAL); /* not sealed */
+	assert_int_equal(credential_store_seal(w->store, 2, &used, &token), -EINVAL);
+	assert_int_equal(credential_store_seal(w->store, 3, &used, &token), -EINVAL);
+	assert_int_equal(
+	        credential_store_seal(w->store, 0, &used, &token), -EINVAL); /* not sealed */
 	assert_null(get(w, 2, &c));
 	answer(w, 2, "short", 0);
 	turn(w, 0);
@@ -144,6 +204,8 @@ int main(void)
 	        REGISTRY(test_tokens_stay),
 	        REGISTRY(test_another_policy),
 	        REGISTRY(test_operators),
+	        REGISTRY(test_tokens_of_an_earlier_login),
+	        REGISTRY(test_tokens_of_a_login_on_its_way),
 	        REGISTRY(test_refused),
 	};
 

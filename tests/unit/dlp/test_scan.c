@@ -417,6 +417,35 @@ static void test_segments(void **state)
 	}
 }
 
+/* Pairs of hex digits, with any one sign between them, at any place of a text, also behind others.
+ * Signs that differ make no pairs. */
+static void test_pairs_with_any_sign(void **state)
+{
+	static const char signs[] = " :-_.,;|/\n\t\x01\xff=";
+	static char text[TEXT_MAX], encoded[TEXT_MAX];
+
+	(void)state;
+	for (size_t i = 0; signs[i]; i++)
+		for (int before = 0; before < 70; before++) {
+			const char sign[] = {signs[i], '\0'};
+			int n = (int)encode_as(ACCESS, strlen(ACCESS), encoded, "", sign);
+
+			snprintf(text, sizeof(text),
+			        "%.*s 00:11:22:33:44:55:66:77:88:99:aa:bb:cc:dd:ee:ff %.*s%s",
+			        before,
+			        "What comes before it moves it to every place between the probes, "
+			        "one by "
+			        "one.",
+			        n, encoded, before % 2 ? " end" : "");
+			assert_string_equal(name_of(text), "aws-access-key");
+			encoded[2] = encoded[2] == '+' ? '*' : '+';
+			encoded[5] = '~';
+			encoded[35] = '^';
+			snprintf(text, sizeof(text), "%.*s", n, encoded);
+			assert_string_equal(name_of(text), "none");
+		}
+}
+
 /* Deeper than DLP_DEPTH it is not searched. */
 static void test_too_deep(void **state)
 {
@@ -549,6 +578,7 @@ int main(void)
 	        cmocka_unit_test(test_single_escapes_and_invisible_characters),
 	        cmocka_unit_test(test_compressed_data_in_json),
 	        cmocka_unit_test(test_segments),
+	        cmocka_unit_test(test_pairs_with_any_sign),
 	        cmocka_unit_test(test_too_deep),
 	        cmocka_unit_test(test_pieces),
 	        cmocka_unit_test(test_large_texts),

@@ -11,6 +11,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "vethguard/base/clock.h"
 #include "vethguard/base/hash.h"
 #include "vethguard/dns/responder.h"
 #include "vethguard/ipc/shared_names.h"
@@ -423,9 +424,129 @@ static void noise_does_no_harm(void **state)
 	close(memory);
 }
 
+static struct names *make_follower(int memory, uint32_t limit, int64_t now)
+{
+	struct names *names = make("10.200.0.0/16", "fd00:1::/64", limit);
+	uint32_t dropped;
+
+	assert_int_equal(names_follow(names, dup(memory), now, &dropped), 0);
+	return names;
+}
+
+/* What the first worker gives out before and after a follower begins, also again to another name.
+ */
+static void a_follower_knows_the_first_ones_names(void **state)
+{
+	int memory = shared_names_create(2);
+	struct names *first = make_shared(memory, 2, 0, 0), *follower;
+	struct ip unknown = ip_of("10.200.1.1"), a, b;
+	struct slice host;
+
+	(void)state;
+	assign(first, "a.test", 1, "10.200.1.0", "fd00:1::100");
+	follower = make_follower(memory, 2, 2);
+	finds(follower, "10.200.1.0", "a.test");
+	assert_false(names_lookup(follower, &unknown, &host));
+	assign(first, "b.test", 3, "10.200.1.1", "fd00:1::101");
+	finds(follower, "fd00:1::101", "b.test");
+	assign(first, "c.test", 1 + KEEP_MS, "10.200.1.0", "fd00:1::100");
+	finds(follower, "10.200.1.0", "c.test");
+	finds(follower, "fd00:1::100", "c.test");
+	finds(follower, "10.200.1.1", "b.test");
+	/* It gives out none itself. */
+	assert_int_equal(names_assign(follower, SLICE("d.test"), 9 * KEEP_MS, &a, &b), -ENOSPC);
+	names_free(follower);
+	assign(first, "d.test", 9 * KEEP_MS, "10.200.1.1", "fd00:1::101");
+	names_free(first);
+	close(memory);
+}
+
+/* The first worker gives no address away that a connection of a follower uses. */
+static void what_a_follower_holds_stays(void **state)
+{
+	int memory = shared_names_create(2);
+	const int64_t now = clock_monotonic_ms();
+	struct names *first = make_shared(memory, 2, now, 0);
+	struct names *follower = make_follower(memory, 2, now);
+	struct ip held = ip_of("10.200.1.0"), a, b;
+
+	(void)state;
+	assign(first, "a.test", now - 5, "10.200.1.0", "fd00:1::100");
+	assign(first, "b.test", now - 4, "10.200.1.1", "fd00:1::101");
+	names_hold(follower, &held);
+	assign(first, "c.test", now - 4 + KEEP_MS, "10.200.1.1", "fd00:1::101");
+	assert_int_equal(names_assign(first, SLICE("d.test"), now + KEEP_MS, &a, &b), -ENOSPC);
+	for (int i = 1; i <= 4; i++) { /* while it goes on saying so */
+		names_keep_held(follower, now + i * KEEP_MS);
+		assign(first, "c.test", now + i * KEEP_MS, "10.200.1.1", "fd00:1::101");
+		assert_int_equal(
+		        names_assign(first, SLICE("d.test"), now + i * KEEP_MS + 1, &a, &b),
+		        -ENOSPC);
+	}
+	finds(follower, "10.200.1.0", "a.test");
+	names_release(follower, &held);
+	assign(first, "c.test", now + 6 * KEEP_MS, "10.200.1.1", "fd00:1::101");
+	assign(first, "d.test", now + 6 * KEEP_MS, "10.200.1.0", "fd00:1::100");
+	finds(follower, "10.200.1.0", "d.test");
+	names_free(follower);
+	names_free(first);
+	close(memory);
+}
+
+/* A hostile worker cannot keep addresses for ever. */
+static void times_to_come_keep_nothing(void **state)
+{
+	int memory = shared_names_create(1);
+	struct names *first = make_shared(memory, 1, 0, 0);
+	struct shared_names hostile;
+
+	(void)state;
+	assert_int_equal(shared_names_watch(&hostile, dup(memory)), 0);
+	assign(first, "a.test", 1, "10.200.1.0", "fd00:1::100");
+	shared_names_asked(&hostile, 0, INT64_MAX);
+	assign(first, "b.test", 1 + KEEP_MS, "10.200.1.0", "fd00:1::100");
+	shared_names_asked(&hostile, 0, 4 * KEEP_MS);
+	assign(first, "c.test", 3 * KEEP_MS, "10.200.1.0", "fd00:1::100");
+	shared_names_asked(&hostile, 0, INT64_MIN);
+	assign(first, "d.test", 5 * KEEP_MS, "10.200.1.0", "fd00:1::100");
+	shared_names_close(&hostile);
+	names_free(first);
+	close(memory);
+}
+
+/* A writer that was killed, or is hostile, leaves an entry that is no name: it is unknown until it
+ * is one. */
+static void a_follower_reads_again_what_was_no_name(void **state)
+{
+	int memory = shared_names_create(2);
+	struct names *follower = make_follower(memory, 2, 0);
+	struct ip address = ip_of("10.200.1.0");
+	struct shared_names writer;
+	struct slice host;
+	uint32_t index;
+
+	(void)state;
+	assert_int_equal(shared_names_open(&writer, dup(memory)), 0);
+	assert_int_equal(shared_names_claim(&writer, &index), 0);
+	assert_false(names_lookup(follower, &address, &host)); /* claimed, not written yet */
+	shared_names_put(&writer, index, SLICE("NO NAME"), 1);
+	assert_false(names_lookup(follower, &address, &host));
+	shared_names_put(&writer, index, SLICE("a.test"), 1);
+	finds(follower, "10.200.1.0", "a.test");
+	shared_names_put(&writer, index, SLICE("../x"), 1);
+	assert_false(names_lookup(follower, &address, &host));
+	shared_names_close(&writer);
+	names_free(follower);
+	close(memory);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+	        cmocka_unit_test(a_follower_knows_the_first_ones_names),
+	        cmocka_unit_test(what_a_follower_holds_stays),
+	        cmocka_unit_test(times_to_come_keep_nothing),
+	        cmocka_unit_test(a_follower_reads_again_what_was_no_name),
 	        cmocka_unit_test(addresses_are_stable),
 	        cmocka_unit_test(only_own_addresses_are_synthetic),
 	        cmocka_unit_test(refuses_what_is_no_host),

@@ -357,7 +357,7 @@ static void a_secret_that_waits_is_in_locked_memory(void **state)
 	while (!s->peer.first) {
 		size_t n =
 		        message_credential_encode(bytes, sizeof(bytes), MESSAGE_CREDENTIAL, 1, &m);
-		assert_int_equal(ipc_send_secret(&s->peer, bytes, n), 0);
+		assert_int_equal(ipc_send_secret(&s->peer, bytes, n, NULL, 0), 0);
 	}
 	with = locked_kib();
 	assert_true(with >= before + 20);
@@ -392,7 +392,7 @@ static void secrets_are_wiped_after_sending(void **state)
 	uint8_t bytes[128], zero[128] = {0};
 	size_t n = message_credential_encode(bytes, sizeof(bytes), MESSAGE_CREDENTIAL, 1, &m);
 
-	assert_int_equal(ipc_send_secret(&s->peer, bytes, n), 0);
+	assert_int_equal(ipc_send_secret(&s->peer, bytes, n, NULL, 0), 0);
 	assert_memory_equal(bytes, zero, n);
 	assert_int_equal(ipc_receive_blocking(s->other, 1000, buf, &message), 0);
 	assert_int_equal(message_credential_decode(&message.body, &m), 0);

@@ -107,21 +107,21 @@ static void test_tokens(void **state)
 	        {ASK "acme/a:pull&scope=repository:evil/b:pull", "repository"},
 	        {ASK "acme/a:pull+repository:evil/b:pull", "repository"},
 	        {"service=registry.example&scope=repository(plugin):acme/app:pull",
-	                "without a scope"},
-	        {"service=registry.example&scope=registry:catalog:*", "without a scope"},
+	                "not repository:NAME"},
+	        {"service=registry.example&scope=registry:catalog:*", "not repository:NAME"},
 	        /* other actions */
 	        {ASK "acme/app:delete", "action"},
 	        {ASK "acme/app:pull,delete", "action"},
 	        {ASK "acme/app:*", "action"},
 	        {ASK "acme/app:pull,*", "action"},
 	        {ASK "acme/app:PULL", "action"},
-	        {ASK "acme/app:pull%2C", "without a scope"},
+	        {ASK "acme/app:pull%2C", "not repository:NAME"},
 	        {ASK "acme/app:,pull", "action"},
-	        {ASK "acme/app:pull push", "without a scope"},
-	        {ASK "acme/app:", "without a scope"},
-	        {ASK "acme/app", "without a scope"},
-	        {ASK ":pull", "without a scope"},
-	        {ASK, "without a scope"},
+	        {ASK "acme/app:pull push", "not repository:NAME"},
+	        {ASK "acme/app:", "not repository:NAME"},
+	        {ASK "acme/app", "not repository:NAME"},
+	        {ASK ":pull", "not repository:NAME"},
+	        {ASK, "not repository:NAME"},
 	        /* no scope, and other parameters */
 	        {"", "service"},
 	        {"service=registry.example", "without a scope"},
@@ -175,7 +175,7 @@ static void test_bounds(void **state)
 			n += (size_t)snprintf(query + n, sizeof(query) - n,
 			        "%srepository:acme/a%zu:pull", i % 2 ? "+" : "&scope=", i);
 		expect(decide("auth.example", 443, "GET", "/token", query, NULL),
-		        count > POLICY_SCOPES_MAX ? "without a scope" : NULL, query);
+		        count > POLICY_SCOPES_MAX ? "more than 16 scopes" : NULL, query);
 	}
 	n = (size_t)snprintf(query, sizeof(query), ASK "acme/app:pull&account=");
 	memset(query + n, 'a', sizeof(query) - n - 1);

@@ -34,7 +34,7 @@ static char *quoted(const char *text)
 static void check(const char *text, const char *want)
 {
 	unsigned asked = 0;
-	const struct policy_tools tools = {&asked, may_call};
+	const struct policy_tools tools = {&asked, may_call, NULL};
 	char *in = quoted(text), *out = want ? quoted(want) : NULL;
 	struct buf made;
 	int rc;
@@ -110,7 +110,7 @@ static void test_broken(void **state)
 	        "{'result':1,'result':{'tools':[]}}", "\xef\xbb\xbf{}",
 	        "{'result':{'tools':[{'name':'b'},]}}", NULL};
 	unsigned asked = 0;
-	const struct policy_tools tools = {&asked, may_call};
+	const struct policy_tools tools = {&asked, may_call, NULL};
 	struct buf made;
 
 	(void)state;
@@ -129,7 +129,7 @@ static void test_broken(void **state)
 static void test_no_room(void **state)
 {
 	unsigned asked = 0;
-	const struct policy_tools tools = {&asked, may_call};
+	const struct policy_tools tools = {&asked, may_call, NULL};
 	struct buf made;
 
 	(void)state;

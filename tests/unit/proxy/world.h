@@ -82,7 +82,8 @@ struct world_options {
 	const struct config_server *resolver; /* the names are asked of it; NULL: they are known */
 	struct config_timeouts timeouts;
 	struct config_limits limits;
-	int send_bytes; /* the kernel's buffer towards the sandbox; 0: as it comes */
+	int send_bytes;          /* the kernel's buffer towards the sandbox; 0: as it comes */
+	const struct team *team; /* other workers of its sandbox; NULL: none */
 };
 
 static const char usual_policy[] =
@@ -296,6 +297,7 @@ static inline void world_open(struct world *w, const struct world_options *o)
 	        .proxy_port = w->proxy_port,
 	        .permit = &w->permit,
 	        .permit_count = 1,
+	        .team = o->team,
 	        .limits = o->limits,
 	        .timeouts = o->timeouts,
 	        .event_nonce = 7,

@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "hmac_fixture.h"
 #include "vethguard/sign/aws_chunked.h"
 
 #define S3_SECRET "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"
@@ -20,21 +21,7 @@
 #define THIRD "2ca2aba2005185cf7159c6277faf83795951dd77a3a99e6e65d5c9f85863f992"
 #define TRAILER "d81f82fc3505edab99d459891051a732e8730629a2e4a59689829ca17fe2e435"
 
-static struct hmac hmac;
 static struct aws_chunked c;
-
-static int setup(void **state)
-{
-	(void)state;
-	return hmac_init(&hmac);
-}
-
-static int teardown(void **state)
-{
-	(void)state;
-	hmac_fini(&hmac);
-	return 0;
-}
 
 static void begin(const char *seed, bool with_trailer)
 {

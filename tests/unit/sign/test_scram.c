@@ -10,26 +10,13 @@
 #include <errno.h>
 #include <stdio.h>
 
+#include "hmac_fixture.h"
 #include "vethguard/sign/scram.h"
 
 #define EXPECTED_PROOF "wgLg0iPVTpACWjrIlJtVKu4BjsbK4knzdsSn88toerI="
 #define EXPECTED_SIGNATURE "DrDPuYqa2Vk1xxB1lVO1Nz9Kb/HSttQkUqrqqVgdja0="
 
-static struct hmac hmac;
 static struct scram s;
-
-static int setup(void **state)
-{
-	(void)state;
-	return hmac_init(&hmac);
-}
-
-static int teardown(void **state)
-{
-	(void)state;
-	hmac_fini(&hmac);
-	return 0;
-}
 
 static int begin(void **state)
 {

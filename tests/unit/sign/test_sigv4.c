@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "hmac_fixture.h"
 #include "vethguard/sign/sigv4.h"
 
 /* What the suite and the documentation sign with. */
@@ -23,21 +24,6 @@ struct vector {
 	const char *method, *path, *query, *fields, *body, *token, *header, *in_query;
 };
 #include "vectors.h"
-
-static struct hmac hmac;
-
-static int setup(void **state)
-{
-	(void)state;
-	return hmac_init(&hmac);
-}
-
-static int teardown(void **state)
-{
-	(void)state;
-	hmac_fini(&hmac);
-	return 0;
-}
 
 static size_t split_fields(const char *text, bool in_query, struct sigv4_field *out)
 {

@@ -212,6 +212,15 @@ static void test_faults(void **state)
 	        {"pools: {ipv4: 0.0.0.0/0}\n", 1, 15, "must have 8 to 24 bits, not 0"},
 	        {"pools: {ipv4: \"fd00::/64\"}\n", 1, 15, "must be an IPv4 network"},
 	        {"pools: {ipv6: \"fd00::/65\"}\n", 1, 15, "must have 8 to 64 bits, not 65"},
+	        {"workers: 0\n", 1, 10, "from 1 to 16, not \"0\""},
+	        {"workers: 17\n", 1, 10, "from 1 to 16, not \"17\""},
+	        {"workers: two\n", 1, 10, "from 1 to 16"},
+	        {"workers: [2]\n", 1, 10, "not a list"},
+	        {"workers: 3\nlimits: {connections: 2}\n", 1, 10,
+	                "more than limits: connections: 2, of which each worker gets a part"},
+	        {"limits: {blocked_mints_per_min: 3}\nworkers: 4\n", 2, 10,
+	                "more than limits: blocked_mints_per_min: 3"},
+	        {"worker: 2\n", 1, 1, "did you mean \"workers\"?"},
 	        {"watch: yes\n", 1, 8, "watch must be false or true"},
 	        {"proxy_port: 0\n", 1, 13, "from 1 to 65535"},
 	        {"proxy_port: 65536\n", 1, 13, "from 1 to 65535"},
@@ -296,6 +305,43 @@ static void test_faults(void **state)
 			fail_msg("%s: %u:%u: %s", table[i].text, d->line, d->column, d->message);
 		config_fini(&config);
 	}
+}
+
+/* All workers together stay within the limits; those that only one of them counts stay whole. */
+static void test_workers(void **state)
+{
+	struct config_limits before, part;
+	struct diag_list diags;
+	struct config config;
+
+	(void)state;
+	assert_int_equal(load("{}\n", &config, &diags), 0);
+	assert_int_equal(config.workers, 1);
+	before = part = config.limits;
+	config_limits_divide(&part, 1);
+	assert_memory_equal(&part, &before, sizeof(part));
+	config_fini(&config);
+	assert_int_equal(load("workers: 16\nlimits: {connections: 17, upstream_idle: 0, "
+	                      "blocked_mints_per_min: 0, refusals_per_s: 16}\n",
+	                         &config, &diags),
+	        0);
+	assert_int_equal(config.workers, 16);
+	part = config.limits;
+	config_limits_divide(&part, config.workers);
+	assert_int_equal(part.connections, 1);
+	assert_int_equal(part.upstream_idle, 0);
+	assert_int_equal(part.blocked_mints_per_min, 0);
+	assert_int_equal(part.refusals_per_s, 1);
+	assert_int_equal(part.streams, before.streams / 16);
+	assert_int_equal(part.upstream_connections, before.upstream_connections / 16);
+	assert_int_equal(part.leaf_certificates, before.leaf_certificates / 16);
+	assert_int_equal(part.dns_names, before.dns_names);
+	assert_int_equal(part.dns_queries_per_s, before.dns_queries_per_s);
+	assert_int_equal(part.connections_per_s, before.connections_per_s);
+	assert_int_equal(part.udp_flows, before.udp_flows);
+	assert_int_equal(part.udp_datagrams_per_s, before.udp_datagrams_per_s);
+	assert_int_equal(part.header_bytes, before.header_bytes);
+	config_fini(&config);
 }
 
 static void test_tokens(void **state)
@@ -479,6 +525,7 @@ int main(void)
 	        cmocka_unit_test(test_every_key),
 	        cmocka_unit_test(test_faults),
 	        cmocka_unit_test(test_tokens),
+	        cmocka_unit_test(test_workers),
 	        cmocka_unit_test(test_too_many_hosts),
 	        cmocka_unit_test(test_unreadable),
 	};

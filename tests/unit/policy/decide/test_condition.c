@@ -10,24 +10,7 @@
 #include "policy/decide/condition.h"
 #include "policy/load/model.h"
 #include "../policy_test.h"
-
-#define ALLOW(conditions) "vethguard: 1\nallow: [{to: a.example, " conditions "}]\n"
-#define DENY(conditions) \
-	"vethguard: 1\nallow: [{to: a.example}]\ndeny: [{to: a.example, " conditions "}]\n"
-
-/* Fields as "Name: value" lines. */
-static bool next_line(const void *context, size_t *at, struct policy_field *out)
-{
-	const char *line = (const char *)context + *at, *end = strchr(line, '\n');
-	const char *colon = strchr(line, ':');
-
-	if (!end || !colon)
-		return false;
-	out->name = slice_of(line, (size_t)(colon - line));
-	out->value = slice_trim(slice_of(colon + 1, (size_t)(end - colon) - 1));
-	*at += (size_t)(end - line) + 1;
-	return true;
-}
+#include "condition_test.h"
 
 static struct policy_decision decide(const char *policy, const char *query, const char *lines)
 {

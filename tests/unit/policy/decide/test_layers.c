@@ -352,6 +352,43 @@ static void test_limits(void **state)
 	test_unload(&t);
 }
 
+/* A rule of the infrastructure, which no policy can bound, may have limits of its own. */
+static void test_limits_of_the_infrastructure(void **state)
+{
+	static const char policy[] =
+	        "vethguard: 1\nallow: [{name: logs, to: api.example, limits: {requests: 10/1m}}]\n";
+	static const char floor[] =
+	        "vethguard: 1\nallow: [{to: api.example}]\n"
+	        "infrastructure: [{to: crl.example}, {name: logs, to: logs.example, limits: "
+	        "{requests: 5/1m}, budget: {upload: 1MB/1d}}]\n";
+	struct policy_limit limit;
+	uint8_t keys[2][POLICY_LIMIT_KEY];
+	struct test_policy t;
+	uint32_t first, count, at = 0;
+
+	(void)state;
+	layer_load(&t, policy, floor, false);
+	assert_int_equal(policy_limit_count(&t.policy), 3);
+	for (uint32_t rule = 0; rule < policy_rule_count(&t.policy); rule++) {
+		struct slice name = policy_rule_name(&t.policy, rule);
+
+		policy_limits_of(&t.policy, rule, &first, &count);
+		if (slice_equals(name, SLICE("infrastructure:logs")))
+			assert_int_equal(count, 2);
+		else
+			assert_int_equal(count, slice_equals(name, SLICE("logs")));
+		if (count == 0)
+			continue;
+		policy_limit(&t.policy, first, &limit);
+		assert_int_equal(limit.rule, rule);
+		assert_int_equal(limit.amount, count == 2 ? 5 : 10);
+		policy_limit_key(&t.policy, &limit, keys[at++]);
+	}
+	assert_int_equal(at, 2);
+	assert_memory_not_equal(keys[0], keys[1], POLICY_LIMIT_KEY);
+	test_unload(&t);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -364,6 +401,7 @@ int main(void)
 	        cmocka_unit_test(test_tools),
 	        cmocka_unit_test(test_bounds),
 	        cmocka_unit_test(test_limits),
+	        cmocka_unit_test(test_limits_of_the_infrastructure),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

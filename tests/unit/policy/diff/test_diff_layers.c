@@ -42,6 +42,22 @@ static void test_lines(void **state)
 	                "+ whatever the policy denies, infrastructure may be reached: a.example"},
 	        {V "infrastructure: [{to: 'https://a.example'}]\n", NULL, false, true,
 	                "- a policy may deny infrastructure again: https://a.example"},
+	        {V "infrastructure: [{to: c.other}]\n",
+	                V "infrastructure: [{to: c.other}]\ndeny: [{to: d.other}]\n", false, false,
+	                NULL},
+	        {V "infrastructure: [{to: c.other}]\ndeny: [{to: d.other}]\n",
+	                V "infrastructure: [{to: c.other}]\ndeny: [{to: e.other}]\n", false, false,
+	                NULL},
+	        {V "infrastructure: [{to: c.other}]\n",
+	                V "infrastructure: [{to: c.other}]\ndeny: [{to: a.example}]\n", false, true,
+	                "- may no longer: any method https://a.example"},
+	        {V "infrastructure: [{to: 'https://c.other', methods: [GET]}]\n",
+	                V "infrastructure: [{to: 'https://c.other', methods: [GET, POST]}]\n", true,
+	                false,
+	                "+ whatever the policy denies, infrastructure lets other requests pass"},
+	        {V "infrastructure: [{to: 'https://c.other', methods: [GET, POST]}]\n",
+	                V "infrastructure: [{to: 'https://c.other', methods: [GET]}]\n", false,
+	                true, "- infrastructure lets fewer requests pass"},
 	        {NULL, V "limits: {requests: 5/1m}\n", false, true,
 	                "- new limit of the floor: requests 5/1m"},
 	        {V "limits: {requests: 5/1m}\n", V "limits: {requests: 6/1m}\n", true, false,
@@ -64,7 +80,7 @@ static void test_lines(void **state)
 			found |= rows[i].line && strcmp(d.lines[k].text, rows[i].line) == 0;
 		if (!found || d.widens != rows[i].widens || d.narrows != rows[i].narrows ||
 		        d.differs != (rows[i].line != NULL))
-			fail_msg("row %zu", i);
+			fail_msg("row %zu: %s", i, d.count ? d.lines[0].text : "no line");
 		policy_diff_fini(&d);
 		test_unload(&from);
 		test_unload(&to);

@@ -16,13 +16,12 @@
 #include "proxy/tunnel/private.h"
 #include "socks_client.h"
 #include "still_clock.h"
+#include "../datagrams.h"
 
 /* The linker wraps: clock_gettime */
 
 #define ASSOCIATIONS 32 /* at a time, of one session */
-#define UDP_MAX 65507   /* payload over IPv4 */
-#define QUIET_MS 30
-#define IDLE_MS 500 /* idle_ms of HASTY_TIMEOUTS */
+#define IDLE_MS 500     /* idle_ms of HASTY_TIMEOUTS */
 
 static const char udp_policy[] = "vethguard: 1\n"
                                  "name: test\n"
@@ -36,25 +35,13 @@ static const char no_udp_policy[] = "vethguard: 1\n"
 static const struct world_options udp_world = {
         .policy = udp_policy, .timeouts = HASTY_TIMEOUTS, .limits = USUAL_LIMITS};
 
-static int origin_udp, udp; /* udp: the client's */
-static uint64_t asked;      /* id of the last question */
+static int udp;        /* the client's */
+static uint64_t asked; /* id of the last question */
 static unsigned questions, closed;
 static int cannot_ask;
 static struct ip asked_at;
 static const struct ip told = {4, {192, 0, 2, 7}}; /* behind a NAT */
-static uint8_t in[UDP_MAX + 1], big[UDP_MAX];
-static struct sockaddr_in from, relay; /* relay: to where the client sends */
-
-static int bound(uint8_t d, uint16_t port)
-{
-	const struct sockaddr_in at = loopback(0, 0, d, port);
-	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), most = 1 << 20;
-
-	setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &most, sizeof(most));
-	setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &most, sizeof(most));
-	assert_int_equal(bind(fd, (const struct sockaddr *)&at, sizeof(at)), 0);
-	return fd;
-}
+static struct sockaddr_in relay;                   /* to where the client sends */
 
 static uint16_t port_of(int fd)
 {
@@ -82,8 +69,8 @@ static void on_associate_end(void *context)
 
 static void opens(void)
 {
-	origin_udp = bound(1, w.port);
-	udp = bound(1, 0);
+	origin_udp = bound(loopback(0, 0, 1, w.port));
+	udp = bound(loopback(0, 0, 1, 0));
 	asked = questions = closed = 0;
 	cannot_ask = 0;
 	w.proxy->config.associate = on_associate;
@@ -145,7 +132,7 @@ static void ask_for_association(struct peer *c, uint8_t d, uint16_t port)
 /* The supervisor answers the last question. */
 static void answer_question(void)
 {
-	int fd = bound(1, 0);
+	int fd = bound(loopback(0, 0, 1, 0));
 	uint16_t port = port_of(fd);
 
 	relay = loopback(0, 0, 1, port);
@@ -224,29 +211,6 @@ static void tell_from(int fd, const char *name, const char *text)
 static void tell(const char *name, const char *text)
 {
 	tell_from(udp, name, text);
-}
-
-static ssize_t next(int fd)
-{
-	socklen_t n = sizeof(from);
-	ssize_t got = -1;
-
-	for (int64_t end = clock_boot_ms() + PATIENCE_MS; got < 0 && clock_boot_ms() < end;
-	        pump(&w, 1))
-		got = recvfrom(fd, in, sizeof(in), 0, (struct sockaddr *)&from, &n);
-	return got;
-}
-
-static void expect_text(int fd, const char *text)
-{
-	assert_int_equal(next(fd), strlen(text));
-	assert_memory_equal(in, text, strlen(text));
-}
-
-static void expect_silence(int fd)
-{
-	pump(&w, QUIET_MS);
-	assert_int_equal(recv(fd, in, sizeof(in), 0), -1);
 }
 
 static void reply(const void *p, size_t n)
@@ -402,7 +366,7 @@ static void wrong_headers_are_dropped(void **state)
 
 static void only_the_client_is_served(void **state)
 {
-	int address = bound(9, 0), port = bound(1, 0);
+	int address = bound(loopback(0, 0, 9, 0)), port = bound(loopback(0, 0, 1, 0));
 	struct peer *c = associated();
 
 	(void)state;
@@ -425,7 +389,7 @@ static void only_the_client_is_served(void **state)
 /* The first valid datagram tells the client's port; another port's datagrams are dropped. */
 static void only_the_first_port_is_served(void **state)
 {
-	int other = bound(1, 0);
+	int other = bound(loopback(0, 0, 1, 0));
 	struct peer *c = associated();
 
 	(void)state;
@@ -440,7 +404,7 @@ static void only_the_first_port_is_served(void **state)
 
 static void an_announced_port_is_the_only_one(void **state)
 {
-	int other = bound(1, 0);
+	int other = bound(loopback(0, 0, 1, 0));
 
 	(void)state;
 	for (unsigned own = 0; own < 2; own++) {
@@ -466,7 +430,7 @@ static void an_announced_port_is_the_only_one(void **state)
 
 static void only_what_was_asked_answers(void **state)
 {
-	int other = bound(1, 0);
+	int other = bound(loopback(0, 0, 1, 0));
 	struct peer *c = associated();
 	struct sockaddr_in flow;
 

@@ -14,14 +14,13 @@
 #include "no_memory.h"
 #include "proxy/tunnel/private.h"
 #include "still_clock.h"
+#include "../datagrams.h"
 
 /* The linker wraps: clock_gettime */
 
-#define FLOWS_MAX 4   /* usual_limits */
-#define KEPT 4        /* datagrams of one flow that the relay keeps until the name is resolved */
-#define ALL_KEPT 16   /* of the largest datagrams, of all flows */
-#define UDP_MAX 65507 /* payload over IPv4 */
-#define QUIET_MS 30
+#define FLOWS_MAX 4 /* usual_limits */
+#define KEPT 4      /* datagrams of one flow that the relay keeps until the name is resolved */
+#define ALL_KEPT 16 /* of the largest datagrams, of all flows */
 #define IDLE_MS 200 /* udp_idle_ms of HASTY_TIMEOUTS */
 
 static const char udp_policy[] = "vethguard: 1\n"
@@ -32,22 +31,6 @@ static const char udp_policy[] = "vethguard: 1\n"
                                  "  - {name: t, to: \"tcp://t.test:%1$u\"}\n";
 static const struct world_options udp_world = {
         .policy = udp_policy, .timeouts = HASTY_TIMEOUTS, .limits = USUAL_LIMITS};
-
-static int origin_udp;
-static uint8_t in[UDP_MAX + 1], big[UDP_MAX];
-static struct sockaddr_in from;
-
-static int bound(struct sockaddr_in at)
-{
-	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), one = 1,
-	    most = 1 << 20;
-
-	assert_int_equal(setsockopt(fd, IPPROTO_IP, IP_RECVORIGDSTADDR, &one, sizeof(one)), 0);
-	setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &most, sizeof(most));
-	setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &most, sizeof(most));
-	assert_int_equal(bind(fd, (struct sockaddr *)&at, sizeof(at)), 0);
-	return fd;
-}
 
 static int client_udp(void)
 {
@@ -101,30 +84,6 @@ static void send_at(int fd, uint8_t b, uint8_t d, const void *p, size_t n)
 static void tell(int fd, unsigned name, const char *text)
 {
 	send_at(fd, 77, (uint8_t)name, text, strlen(text));
-}
-
-/* The next datagram, or -1 where none comes; its sender is in from. */
-static ssize_t next(int fd)
-{
-	socklen_t n = sizeof(from);
-	ssize_t got = -1;
-
-	for (int64_t end = clock_boot_ms() + PATIENCE_MS; got < 0 && clock_boot_ms() < end;
-	        pump(&w, 1))
-		got = recvfrom(fd, in, sizeof(in), 0, (struct sockaddr *)&from, &n);
-	return got;
-}
-
-static void expect_text(int fd, const char *text)
-{
-	assert_int_equal(next(fd), strlen(text));
-	assert_memory_equal(in, text, strlen(text));
-}
-
-static void expect_silence(int fd)
-{
-	pump(&w, QUIET_MS);
-	assert_int_equal(recv(fd, in, sizeof(in), 0), -1);
 }
 
 static void reply(const char *text)

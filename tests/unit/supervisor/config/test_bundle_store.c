@@ -16,12 +16,26 @@
 
 #include "supervisor/config/bundle_store.h"
 
+/* The linker wraps: fsync */
+
 static char path[64];
 static int parent;
+static unsigned syncs, failing; /* fsync() calls so far, and the one that fails; 0: none */
+
+int __real_fsync(int fd);
+int __wrap_fsync(int fd);
+int __wrap_fsync(int fd)
+{
+	if (++syncs != failing)
+		return __real_fsync(fd);
+	errno = EIO;
+	return -1;
+}
 
 static int begin(void **state)
 {
 	(void)state;
+	syncs = failing = 0;
 	snprintf(path, sizeof(path), "/tmp/bundle-store-XXXXXX");
 	parent = mkdtemp(path) ? open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
 	return parent < 0;
@@ -226,12 +240,48 @@ static void test_path(void **state)
 			fail_msg("%s", bad[i]);
 }
 
+/* Whichever step does not reach the disk: nobody finds files of a bundle that is not in force, and
+ * the same bundle can be kept later. */
+static void test_a_disk_that_fails(void **state)
+{
+	struct signed_bundle *next = bundle(8, "y.yaml", "eight");
+	unsigned steps = 0;
+	int rc = -EIO;
+
+	for (unsigned old = 0; old < 2; old++, rc = -EIO) {
+		struct bundle_store s;
+
+		assert_int_equal(bundle_store_open(&s, parent, old ? "old" : "new"), 0);
+		if (old)
+			keep(&s, 7, "x.yaml", "seven");
+		for (unsigned step = 1; rc; step++, steps++) {
+			syncs = 0;
+			failing = step;
+			rc = bundle_store_keep(&s, next);
+			failing = 0;
+			if (!rc)
+				break;
+			assert_int_equal(rc, -EIO);
+			assert_null(current(&s, "y.yaml"));
+			if (old)
+				assert_string_equal(current(&s, "x.yaml"), "seven");
+		}
+		assert_string_equal(current(&s, "y.yaml"), "eight");
+		assert_null(current(&s, "x.yaml"));
+		bundle_store_close(&s);
+	}
+	assert_true(steps >= 10); /* two files, two directories and the link, twice */
+	signed_bundle_free(next);
+	(void)state;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test_setup_teardown(test_kept, begin, end),
 	        cmocka_unit_test_setup_teardown(test_extract, begin, end),
 	        cmocka_unit_test_setup_teardown(test_damaged, begin, end),
 	        cmocka_unit_test_setup_teardown(test_full, begin, end),
+	        cmocka_unit_test_setup_teardown(test_a_disk_that_fails, begin, end),
 	        cmocka_unit_test(test_path)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -113,7 +113,7 @@ static void test_wrong_members(void **state)
 	refused(422, "POST", "/v1/sessions/one/certificate", "{\"certificate_sha256\":7}",
 	        "certificate_sha256");
 	refused(422, "POST", "/v1/sessions/one/certificate",
-	        "{\"certificate_sha256\":\"" HASH "0\"}", "64 hex digits");
+	        "{\"certificate_sha256\":\"" HASH "0\"}", "64 lowercase hex digits");
 	refused(422, "POST", "/v1/sessions/one/certificate",
 	        "{\"certificate_sha256\":\"" HASH "\",\"ttl_s\":1}", "no such member");
 	refused(422, "POST", "/v1/sessions", "{\"policy\":\"/p\",\"from\":[\"10.0.0.1/8\"]}",
@@ -121,7 +121,7 @@ static void test_wrong_members(void **state)
 	refused(422, "POST", "/v1/sessions/one/extend", "", "ttl_s: ");
 	refused(422, "POST", "/v1/sessions/one/extend", "{}", "ttl_s: ");
 	refused(422, "POST", "/v1/sessions", "{\"policy\":\"/p\",\"certificate_sha256\":\"ab\"}",
-	        "64 hex digits");
+	        "64 lowercase hex digits");
 	refused(422, "POST", "/v1/sessions", "{\"policy\":\"/p\",\"callback\":1}", "callback");
 	refused(422, "POST", "/v1/sessions", "{\"policy\":\"/p\",\"by_address\":1}",
 	        "true or false");

@@ -21,7 +21,8 @@ int __wrap_ipc_peer_flush(struct ipc_peer *peer, int timeout_ms);
 
 static const char *const programs[] = {"fake-good", "fake-crash", "fake-exit", "fake-deaf",
         "fake-nonsense", "fake-hangup", "fake-words", "fake-early", "fake-escapes", "fake-flood",
-        "fake-long", "fake-endless", "fake-gifts", "fake-chatty", "fake-slow", "fake-drip"};
+        "fake-long", "fake-endless", "fake-gifts", "fake-gift", "fake-chatty", "fake-slow",
+        "fake-drip"};
 #define GIFTS 100
 #define DRIP_MS 20   /* as the machine counts */
 #define WAIT_MS 1000 /* as the supervisor's clock counts each wait for room */
@@ -60,14 +61,14 @@ static int write_stderr(const char *name)
 }
 
 /* A message as it should be, with descriptors that nobody wants. */
-static void give_descriptors(void)
+static void give_descriptors(size_t count)
 {
 	int fds[GIFTS];
 
-	for (size_t i = 0; i < GIFTS; i++)
+	for (size_t i = 0; i < count; i++)
 		fds[i] = STDERR_FILENO;
 	ipc_send_blocking(IPC_SUPERVISOR_FD, fake_out,
-	        message_empty(fake_out, sizeof(fake_out), MESSAGE_WORKER_READY, 7), fds, GIFTS);
+	        message_empty(fake_out, sizeof(fake_out), MESSAGE_WORKER_READY, 7), fds, count);
 }
 
 /* Reads late, and says so when it has everything. */
@@ -121,7 +122,9 @@ static int play(const char *name)
 	if (strcmp(name, "fake-early") == 0)
 		fake_say_text(MESSAGE_STOPPED, 0, "");
 	if (strcmp(name, "fake-gifts") == 0)
-		give_descriptors();
+		give_descriptors(GIFTS);
+	if (strcmp(name, "fake-gift") == 0)
+		give_descriptors(1);
 	if (strcmp(name, "fake-drip") == 0)
 		read_now_and_then();
 	if (strcmp(name, "fake-slow") == 0)
@@ -129,10 +132,11 @@ static int play(const char *name)
 	if (strcmp(name, "fake-chatty") == 0)
 		for (unsigned i = 0; i < 2 * ROLE_WORKER_BURST; i++)
 			fake_say(MESSAGE_WORKER_READY, 7);
-	if (strcmp(name, "fake-good") != 0)
+	if (strcmp(name, "fake-good") == 0)
+		fake_say(MESSAGE_WORKER_READY, 7);
+	else if (strcmp(name, "fake-gift") != 0)
 		for (;;)
 			pause();
-	fake_say(MESSAGE_WORKER_READY, 7);
 	while (ipc_receive_blocking(IPC_SUPERVISOR_FD, -1, fake_in, &m) == 0) {
 		if (m.head.type != MESSAGE_STOP)
 			continue;
@@ -237,6 +241,34 @@ static void descriptors_of_a_role_kill_it_and_are_closed(void **state)
 		start("fake-gifts");
 		expect_end("was killed: it broke the protocol");
 		assert_int_equal(messages, 0);
+	}
+	assert_int_equal(descriptors(), before);
+}
+
+/* One descriptor with messages of one type, where that is permitted. */
+static void a_descriptor_may_be_permitted(void **state)
+{
+	static const struct {
+		const char *program;
+		enum message_type permitted;
+		bool taken;
+	} cases[] = {{"fake-gift", MESSAGE_WORKER_READY, true}, {"fake-gift", MESSAGE_STOP, false},
+	        {"fake-gifts", MESSAGE_WORKER_READY, false}};
+	size_t before = descriptors();
+	(void)state;
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		start(cases[i].program);
+		role_take_descriptors(&role, cases[i].permitted);
+		if (cases[i].taken) {
+			while (messages == 0 && deaths == 0)
+				assert_int_equal(loop_run(loop), 0);
+			role_stop(&role, 1, 10000);
+			expect_end("exited (status 0)");
+		} else {
+			expect_end("was killed: it broke the protocol");
+		}
+		assert_int_equal(messages, cases[i].taken);
 	}
 	assert_int_equal(descriptors(), before);
 }
@@ -488,6 +520,7 @@ int main(int argc, char **argv)
 	        cmocka_unit_test(last_words_are_escaped),
 	        cmocka_unit_test(broken_protocol_kills),
 	        cmocka_unit_test(descriptors_of_a_role_kill_it_and_are_closed),
+	        cmocka_unit_test(a_descriptor_may_be_permitted),
 	        cmocka_unit_test(saying_too_much_kills),
 	        cmocka_unit_test(hanging_up_kills),
 	        cmocka_unit_test(a_burst_waits_for_its_reader),

@@ -524,12 +524,21 @@ static void gateway(void **state)
 	struct message_gateway_session session = {.sandbox_id = 9,
 	        .token_hash = longer(MESSAGE_TOKEN_HASH_BYTES),
 	        .from_count = 2,
-	        .from = {{ip4(0), 24}, {ip6(0), 64}}};
+	        .from = {{ip4(0), 24}, {ip6(0), 64}},
+	        .admission = 1};
 	struct message_gateway_session_end end = {UINT64_MAX};
-	struct message_gateway_enter enter = {3, ip4(9), 65535, ip4(1), MESSAGE_FORM_BASE_PATH};
+	struct message_gateway_enter enter = {.sandbox_id = 3,
+	        .source = ip4(9),
+	        .source_port = 65535,
+	        .reached = ip4(1),
+	        .form = MESSAGE_FORM_BASE_PATH,
+	        .admission = UINT64_MAX};
 	struct message_gateway_entered entered = {true};
 	struct message_gateway_guesses guesses = {ip6(7), 1u << 20};
-	struct message_worker_enter worker = {ip4(9), 1, ip6(2), MESSAGE_FORM_BASE_NAME};
+	struct message_worker_enter worker = {.source = ip4(9),
+	        .source_port = 1,
+	        .reached = ip6(2),
+	        .form = MESSAGE_FORM_BASE_NAME};
 	struct message_worker_associate associate = {ip6(3)};
 	struct message_worker_associated associated = {65535, ip6(4)};
 
@@ -621,6 +630,37 @@ static void gateway(void **state)
 	ROUNDTRIP(worker_associated, &associated, NOTHING);
 }
 
+static void test_handover(void **state)
+{
+	struct message_gateway_enter enter = {.source = ip4(9),
+	        .handover = {.handed = MESSAGE_HANDED_SOCKS_LOGIN,
+	                .first = longer(MESSAGE_FIRST_MAX),
+	                .reading = longer(MESSAGE_TRAFFIC_SECRET_MAX),
+	                .writing = longer(MESSAGE_TRAFFIC_SECRET_MAX),
+	                .suite = 255,
+	                .reading_next = UINT64_MAX,
+	                .writing_next = 1}};
+	struct message_worker_enter worker = {.source = ip4(9), .handover = enter.handover};
+
+	(void)state;
+	ROUNDTRIP(gateway_enter, &enter, NOTHING);
+	ROUNDTRIP(worker_enter, &worker, NOTHING);
+	enter.handover.first = longer(MESSAGE_FIRST_MAX + 1);
+	REFUSES_TO_ENCODE(gateway_enter, &enter);
+	enter.handover.first = SLICE("");
+	enter.handover.reading = longer(MESSAGE_TRAFFIC_SECRET_MAX - 1); /* not as long */
+	REFUSES_TO_ENCODE(gateway_enter, &enter);
+	enter.handover.reading = enter.handover.writing = longer(MESSAGE_TRAFFIC_SECRET_MAX + 1);
+	REFUSES_TO_ENCODE(gateway_enter, &enter);
+	enter.handover.reading = enter.handover.writing = SLICE(""); /* no TLS */
+	ROUNDTRIP(gateway_enter, &enter, NOTHING);
+	enter.handover.handed = MESSAGE_HANDED_COUNT;
+	REFUSES_TO_ENCODE(gateway_enter, &enter);
+	enter.handover.handed = MESSAGE_HANDED_PROXY;
+	enter.form = MESSAGE_FORM_BASE_PATH; /* each of its heads proves itself */
+	REFUSES_TO_ENCODE(gateway_enter, &enter);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -638,6 +678,7 @@ int main(void)
 	        cmocka_unit_test(worker_orders),
 	        cmocka_unit_test(worker_reports),
 	        cmocka_unit_test(gateway),
+	        cmocka_unit_test(test_handover),
 	        cmocka_unit_test(gateway_signed),
 	};
 

@@ -29,6 +29,20 @@ static void limits(void **state)
 	REFUSES_TO_ENCODE(worker_limits, &m);
 }
 
+static void team(void **state)
+{
+	struct message_worker_team m = {.seat = 0, .further = 0};
+
+	(void)state;
+	ROUNDTRIP(worker_team, &m, NOTHING);
+	m = (struct message_worker_team){.seat = MESSAGE_SEATS_MAX - 1, .further = 1};
+	ROUNDTRIP(worker_team, &m, NOTHING);
+	m.seat = MESSAGE_SEATS_MAX;
+	REFUSES_TO_ENCODE(worker_team, &m);
+	m = (struct message_worker_team){.seat = 1, .further = 2};
+	REFUSES_TO_ENCODE(worker_team, &m);
+}
+
 static struct message_worker_ask question(void)
 {
 	return (struct message_worker_ask){.rule = SLICE("pulls"),
@@ -165,6 +179,7 @@ static void what_became_of_proposals(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+	        cmocka_unit_test(team),
 	        cmocka_unit_test(limits),
 	        cmocka_unit_test(questions),
 	        cmocka_unit_test(answers),
