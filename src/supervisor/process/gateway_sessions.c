@@ -47,7 +47,8 @@ void gateway_admit(struct supervisor *sv, struct sandbox *s)
 		gateway_tell_session(sv, s);
 }
 
-/* Has the session's workers close the connections that were handed over. */
+/* Has the session's workers close the connections that were handed over. One that is starting has
+ * none, and expects other messages. */
 static void cut_handed(const struct sandbox *s)
 {
 	struct supervisor *sv = s->supervisor;
@@ -55,7 +56,8 @@ static void cut_handed(const struct sandbox *s)
 
 	DL_FOREACH(s->instances, i)
 	{
-		if (!role_runs(&i->worker))
+		if ((i->state != INSTANCE_SERVING && i->state != INSTANCE_RETIRED) ||
+		        !role_runs(&i->worker))
 			continue;
 		role_send(&i->worker, buffer,
 		        message_empty(

@@ -8,6 +8,7 @@
 #include <utlist.h>
 
 #include "vethguard/base/log.h"
+#include "vethguard/policy/tools.h"
 #include "supervisor/supervisor.h"
 
 _Static_assert(CONFIG_WORKERS_MAX == TEAM_WORKERS_MAX, "a team has room for all workers");
@@ -35,7 +36,11 @@ uint32_t team_size(const struct sandbox *s, const struct generation *g)
 
 	if (workers <= 1 || !s->persistent || s->listen || s->session || s->shared_dns_port)
 		return 1;
-	return seals(&g->settings->policy) ? 1 : workers;
+	/* One worker writes what MCP servers said of their tools: of two that write the same entry
+	 * at the same moment, a change might be missed. */
+	if (seals(&g->settings->policy) || policy_has_tools(&g->settings->policy))
+		return 1;
+	return workers;
 }
 
 size_t team_retired_max(const struct sandbox *s)

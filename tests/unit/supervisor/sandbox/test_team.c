@@ -21,6 +21,7 @@
 #define PLAIN "vethguard: 1\nallow: [{to: 'http://a.test'}]\n"
 #define WITH_CREDENTIAL \
 	"vethguard: 1\ncredentials: {c: {%s}}\nallow: [{to: 'https://a.test', credential: c}]\n"
+#define WITH_TOOLS "vethguard: 1\nallow: [{to: 'https://a.test', mcp: {tools: [read]}}]\n"
 #define MANY (TEAM_SEATS + 1)
 
 static struct supervisor sv;
@@ -185,6 +186,12 @@ static void how_many_there_are(void **state)
 	assert_int_equal(size_with_credential("source: 'env:A', inject: bearer"), 4);
 	assert_int_equal(
 	        size_with_credential("source: sealed, inject: placeholder, in: header"), 1);
+}
+
+static void rules_that_need_one(void **state)
+{
+	(void)state;
+	assert_int_equal(size_with(WITH_TOOLS, 4), 1);
 }
 
 static void sandboxes_that_have_one(void **state)
@@ -375,6 +382,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(how_many_there_are),
+	        cmocka_unit_test(rules_that_need_one),
 	        cmocka_unit_test(sandboxes_that_have_one),
 	        cmocka_unit_test(each_has_a_seat_of_its_own),
 	        cmocka_unit_test(what_a_dead_one_had_open_counts_no_longer),
