@@ -246,6 +246,12 @@ enum message_type {
 	/* supervisor -> worker, before a START whose policy has rules with mcp; no body, one fd: the memory of what
 	 * servers said of their tools, a table of ipc/shared_names.h */
 	MESSAGE_WORKER_TOOLS = 117,
+	/* supervisor <-> vethguard-quota: budgets that several hosts share */
+	MESSAGE_QUOTA_START = 118,   /* struct message_quota_start + fds as there */
+	MESSAGE_QUOTA_BUDGETS = 119, /* struct message_quota_budgets + fd: a memory of quotas */
+	MESSAGE_QUOTA_END = 120,     /* struct message_quota_end: nobody uses that memory any more */
+	MESSAGE_QUOTA_SAYS = 121,    /* vethguard-quota -> supervisor: struct message_text. Empty: the server answers;
+	                                otherwise why it does not */
 	MESSAGE_TYPE_COUNT
 };
 /* "WORKER_START", for logs; "?" if type is not a message. */
