@@ -34,9 +34,9 @@ struct ipc_peer {
 	const char *name; /* for messages: "keeper", "worker of sandbox x" (borrowed) */
 	bool open;
 	bool may_lose; /* ipc_peer_may_lose() */
-	bool unread; /* the socket may hold more: the task reads on */
-	int failure; /* why it is being cut off; the task does it */
-	bool *alive; /* cleared by ipc_peer_close(): on_message may close, or free, the peer */
+	bool unread;   /* the socket may hold more: the task reads on */
+	int failure;   /* why it is being cut off; the task does it */
+	bool *alive;   /* cleared by ipc_peer_close(): on_message may close, or free, the peer */
 };
 #define IPC_QUEUE_MAX (1u << 20)
 #define IPC_QUEUE_FDS_MAX (2 * MESSAGE_FDS_MAX)

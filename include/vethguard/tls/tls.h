@@ -132,7 +132,7 @@ const char *tls_error_text(const struct tls *tls);
 struct tls_state {
 	uint8_t suite;    /* 0 to 2: TLS_AES_128_GCM_SHA256, TLS_AES_256_GCM_SHA384, TLS_CHACHA20_POLY1305_SHA256 */
 	uint8_t secret_n; /* bytes of each secret */
-	uint64_t reading_next, writing_next; /* numbers of the next records */
+	uint64_t reading_next, writing_next;                                  /* numbers of the next records */
 	uint8_t reading[TLS_STATE_SECRET_MAX], writing[TLS_STATE_SECRET_MAX]; /* traffic secrets */
 };
 /* Copies the state. Returns false if no other process can go on with the connection now: it speaks TLS 1.2, OpenSSL
