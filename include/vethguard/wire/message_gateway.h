@@ -60,8 +60,8 @@ struct message_gateway_session {
 	        token_hash; /* SHA-256, MESSAGE_TOKEN_HASH_BYTES; empty: its clients show signed tokens, or nothing */
 	size_t from_count;  /* 0: from anywhere */
 	struct ip_prefix from[MESSAGE_FROM_MAX];
-	bool by_address; /* a client's address proves it: token_hash is empty, and from is not */
-	bool callback;   /* its clients are proxies that ask about requests, and no others */
+	bool by_address;    /* a client's address proves it: token_hash is empty, and from is not */
+	bool callback;      /* its clients are proxies that ask about requests, and no others */
 	uint64_t admission; /* changes when the proofs before are not valid any more */
 };
 
@@ -77,8 +77,8 @@ enum message_handed {
 	/* SOCKS5: what comes next is the client's request. */
 	MESSAGE_HANDED_SOCKS = 2,
 	MESSAGE_HANDED_SOCKS_LOGIN = 3, /* the same, and the client waits for the answer to its login (RFC 1929) */
-	/* Transparent TLS: `first` is a request of SOCKS5 that the gateway has written, and then the client's bytes. The
-	 * client sees no answer of SOCKS5, but an alert of TLS if the request is refused. */
+	/* Transparent TLS: `first` is a request of SOCKS5 that the gateway has written, and then the client's bytes.
+	 * The client sees no answer of SOCKS5, but an alert of TLS if the request is refused. */
 	MESSAGE_HANDED_TRANSPARENT = 4,
 	MESSAGE_HANDED_COUNT
 };
@@ -104,7 +104,7 @@ struct message_gateway_enter { /* + fd: the client's connection, if it is handed
 };
 
 struct message_gateway_entered { /* + fd if entered, unless the connection was handed over */
-	bool entered; /* false: no worker serves the session at the moment */
+	bool entered;            /* false: no worker serves the session at the moment */
 };
 
 struct message_gateway_guesses { /* tells that an address has shown wrong proofs */
