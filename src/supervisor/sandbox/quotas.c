@@ -242,7 +242,7 @@ static void for_each_label(struct sandbox *s,
 	const struct policy *policy;
 	struct policy_limit limit, before;
 
-	if (!s->generation)
+	if (!s->generation || !s->generation->settings) /* its policy was not loaded */
 		return;
 	policy = &s->generation->settings->policy;
 	for (uint32_t i = 0; i < policy_limit_count(policy); i++) {
