@@ -281,6 +281,10 @@ void visitor_on_deadline(struct loop_deadline *deadline)
 	} else if (c->state == VISITOR_ASKING && !c->hh.tbl) {
 		visitor_show_again(c);
 		visitor_go_on(c);
+	} else if (c->state == VISITOR_ENTERING && c->hh.tbl && c->handing) {
+		/* The supervisor may still give the connection to a worker. An answer would be
+		 * sealed with the keys and numbers that the worker uses. */
+		visitor_close(c);
 	} else if (c->state == VISITOR_ASKING || c->state == VISITOR_ENTERING) {
 		if (c->state == VISITOR_ASKING || c->hh.tbl || !visitor_ask(c))
 			visitor_answer(c, ANSWER_AWAY, 0, "");
