@@ -69,8 +69,9 @@ static bool send_question(struct visitor *c)
 	struct tls_state state;
 	int rc;
 
-	/* While the supervisor does not read, few descriptors can wait: the others are relayed. */
-	if (ipc_peer_has_room(supervisor, sizeof(message), 1))
+	/* A message whose queue is full ends the gateway. A connection with its first bytes takes
+	 * more room than a question, so half of the queue is for questions only. */
+	if (ipc_peer_has_room(supervisor, IPC_QUEUE_MAX / 2, 1))
 		offer(c, &state, &m.handover);
 	c->handing = m.handover.handed != MESSAGE_HANDED_NOT;
 	rc = ipc_send_secret(supervisor, message,
