@@ -32,7 +32,7 @@ static const char *const state_names[] = {
 _Static_assert(
         sizeof(state_names) / sizeof(state_names[0]) == VISITOR_STATE_COUNT, "a name per state");
 
-/* A visitor that waits for a worker, or may do so after the client's next bytes. */
+/* States in which a visitor waits for a worker, or may begin to after the client's next bytes. */
 static const bool is_arriving[VISITOR_STATE_COUNT] = {[VISITOR_BALANCED] = true,
         [VISITOR_FIRST] = true,
         [VISITOR_HELLO] = true,
