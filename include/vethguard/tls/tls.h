@@ -91,8 +91,8 @@ struct tls_to_sign {
 };
 /* True if the handshake waits for a signature. */
 bool tls_wants_signature(const struct tls *tls, struct tls_to_sign *out);
-/* Takes the signature: r and s of equal length, or RSA's. Call tls_handshake() afterwards, which fails if the signature
- * is not one by the certificate's key. */
+/* Takes the signature. ECDSA: r and s, of equal length. Call tls_handshake() afterwards: it fails if the signature is
+ * not by the certificate's key. */
 void tls_take_signature(struct tls *tls, struct slice signature);
 
 /* Writes the hash of the server's certificate that channel bindings name ("tls-server-end-point", RFC 5929 section

@@ -235,10 +235,10 @@ enum message_type {
 	MESSAGE_KEEPER_KEY_TOKEN_LATE = 113, /* keeper -> supervisor: struct message_key_token: the token's process has
 	                                        to end, and why */
 	/* supervisor <-> gateway, continued */
-	MESSAGE_GATEWAY_HELD = 114, /* the reply to HOLD, no body, unless RESUME comes before: each connection that was
-	                               accepted has its worker, or has ended */
-	/* supervisor -> worker, no body: close all connections that the gateway has handed over: their proof is not
-	 * valid any more */
+	MESSAGE_GATEWAY_HELD = 114, /* no body: the reply to HOLD once each accepted connection has its worker or has
+	                               ended; there is none if RESUME comes before */
+	/* supervisor -> worker, no body: close all connections that the gateway has handed over, because their proof
+	 * has become invalid */
 	MESSAGE_WORKER_CUT = 115,
 	/* supervisor -> worker, before START, if the sandbox has several workers: struct message_worker_team + the
 	 * memory that they share (ipc/team.h) */
