@@ -45,8 +45,17 @@ uint32_t team_size(const struct sandbox *s, const struct generation *g)
 
 size_t team_retired_max(const struct sandbox *s)
 {
-	const size_t all = (size_t)SANDBOX_RETIRED_MAX * team_size(s, s->generation);
+	const struct instance *i;
+	uint32_t most = team_size(s, s->generation);
+	size_t all;
 
+	/* The workers of an earlier generation may have been more. */
+	DL_FOREACH(s->instances, i)
+	{
+		if (i->state == INSTANCE_RETIRED && team_size(s, i->generation) > most)
+			most = team_size(s, i->generation);
+	}
+	all = (size_t)SANDBOX_RETIRED_MAX * most;
 	return all < TEAM_WORKERS_MAX ? all : TEAM_WORKERS_MAX;
 }
 
