@@ -53,7 +53,7 @@ size_t team_retired_max(const struct sandbox *s)
 	/* The workers of an earlier generation may have been more. */
 	DL_FOREACH(s->instances, i)
 	{
-		if (i->state == INSTANCE_RETIRED && team_size(s, i->generation) > most)
+		if (i->state == INSTANCE_RETIRED && i->seated && team_size(s, i->generation) > most)
 			most = team_size(s, i->generation);
 	}
 	all = (size_t)SANDBOX_RETIRED_MAX * most;
