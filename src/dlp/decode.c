@@ -75,7 +75,7 @@ static size_t line_end(const uint8_t *text, size_t n, size_t at)
 	return p[1] == 'n' ? 2 : 0;
 }
 
-/* The end of the run that goes to text[at] at least, with the lines that continue it. */
+/* Returns the end of a run that reaches at least to text[at], with the lines that continue it. */
 static size_t run_end(const uint8_t *text, size_t n, size_t at)
 {
 	size_t end = at, gap;
@@ -106,7 +106,7 @@ static size_t next_place(const uint8_t *text, size_t n, size_t at)
 }
 
 /* The same with vectors: goes to where a run is, and back to its beginning, but not before at.
- * *end: up to where its characters were looked at. */
+ * *end: up to where the run's characters were looked at. */
 static size_t next_place_by_vectors(const uint8_t *text, size_t n, size_t at, size_t *end)
 {
 	size_t from = at;

@@ -18,7 +18,8 @@ struct decode_run {
 
 /* Finds the next run of characters of base64 from *at on, which may go over lines. */
 bool decode_next_run(const uint8_t *text, size_t n, size_t at, struct decode_run *out);
-/* Which kinds of places a text may have. A kind whose bit is not set is in no place of it. */
+/* Kinds of places that decode_kinds() looks for. If a kind's bit is not set, the text has no such
+ * place. */
 enum decode_kind {
 	DECODE_PERCENT = 1,
 	DECODE_ESCAPE = 2,
@@ -33,11 +34,12 @@ bool decode_next_hex(const uint8_t *text, size_t n, size_t at, struct decode_run
 /* Decodes base64 of either alphabet; passes over all other bytes. Returns the number of bits, six
  * for each character; those of the last byte that are beyond them are 0. */
 size_t decode_base64(const uint8_t *text, size_t n, uint8_t *out);
-/* Takes the first character off what was decoded: moves the bits by six. Returns their number. */
+/* Takes the first character off what was decoded: moves the bits by six. Returns how many are left.
+ */
 size_t decode_base64_next(uint8_t *decoded, size_t bits);
 size_t decode_hex(const uint8_t *text, size_t n, uint8_t *out);
 /* Decodes the next pairs of hex digits, from *from on, with one and the same sign between them.
- * Sets *from behind them. 0: there are none. */
+ * Sets *from to the byte behind them. Returns the number of bytes; 0: there are no pairs. */
 size_t decode_next_pairs(const uint8_t *text, size_t n, size_t *from, uint8_t *out);
 /* Where the next escape of each kind begins, from at on; n: there is none. */
 size_t decode_find_percent(const uint8_t *text, size_t n, size_t at);

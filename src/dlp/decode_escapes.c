@@ -243,7 +243,7 @@ size_t decode_invisible(const uint8_t *text, size_t n, uint8_t *out)
 
 /* --- all kinds at once --- */
 
-/* Returns the kind of the place at text[at], or 0: two bytes that vectors took for one. */
+/* Returns the kinds of the place at text[at]. 0: it is none, and vectors only took it for one. */
 static unsigned kind_at(const uint8_t *text, size_t n, size_t at)
 {
 	const uint8_t *p = text + at;

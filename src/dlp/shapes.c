@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Shapes of formats with a checksum, of what can be decoded, and of texts around keys. A checksum
- * that is right makes the surroundings of a token unimportant; a
- * token whose checksum is wrong still counts where nothing adjoins it, because the token may be one
- * of another make, and a program that alters a character is not to pass.
+ * that is right makes the surroundings of a token unimportant. A token whose checksum is wrong
+ * still counts where nothing adjoins it: it may be of another make, and a program must not get it
+ * past by altering a character.
  */
 #include "dlp/shapes.h"
 

@@ -99,8 +99,8 @@ bool names_lookup(struct names *names, const struct ip *address, struct slice *h
 
 /* --- own names --- */
 
-/* True if a worker that follows has noted its use after the last query. A time that is still to
- * come means nothing: a hostile worker may have left it. */
+/* True if a worker that follows has noted its use after the last query. A time in the
+ * future is ignored: a hostile worker may have written it. */
 static bool is_used_elsewhere(const struct names *names, const struct name *name)
 {
 	int64_t asked_ms;

@@ -30,8 +30,8 @@ static struct name *read_shared(struct names *names, uint32_t index, int64_t *as
 	return name;
 }
 
-/* Follower: the name that the index has now. One that a connection holds stays. Returns NULL if
- * there is no memory. */
+/* Follower: returns the name that the index has now; a name that a connection holds stays. Returns
+ * NULL if there is no memory. */
 struct name *names_read_again(struct names *names, struct name *name)
 {
 	const uint32_t index = name->index;

@@ -29,9 +29,9 @@ struct names {
 	uint32_t slots_cap;
 	uint32_t count;             /* indices given out so far */
 	struct name *idle;          /* not held; the one idle longest is first */
-	int64_t now_ms;             /* of the latest names_assign */
+	int64_t now_ms;             /* of the latest names_assign(), or names_keep_held() */
 	struct shared_names shared; /* memory is NULL if not shared */
-	bool follows;
+	bool follows;               /* another worker gives out the addresses (names_follow()) */
 };
 _Static_assert(SHARED_NAME_MAX == POLICY_HOST_MAX, "every name can be shared");
 
@@ -50,8 +50,8 @@ unsigned names_hash_of(const struct names *names, struct slice host);
 uint32_t names_shared_count(const struct names *names);
 /* Takes over all indices below end. Returns 0 or -ENOMEM. */
 int names_import(struct names *names, uint32_t end);
-/* Follower: the name that the index has now. One that a connection holds stays. Returns NULL if
- * there is no memory. */
+/* Follower: returns the name that the index has now; a name that a connection holds stays. Returns
+ * NULL if there is no memory. */
 struct name *names_read_again(struct names *names, struct name *name);
 
 #endif

@@ -2,9 +2,9 @@
 /*
  * Theory of operation: a list of tools goes into a model's context word for word, so what it says
  * of a tool can speak to the model behind the user's back. This file looks through each text that a
- * list has about a tool for a few shapes of such speech: it is read as words in small letters,
- * without signs and invisible characters between them. A description that speaks in other words is
- * not found.
+ * list has about a tool for a few shapes of such speech: invisible and control characters, marks,
+ * names of files, and orders. For orders, a text is read as words in small letters, without the
+ * signs between them. A description that speaks in other words is not found.
  */
 
 #include "vethguard/policy/tools.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* This worker as one of several of its sandbox. The first one answers names and gives addresses to
- * them; a further one reads these names, and notes which of them its connections use. */
+/* What a worker does if its sandbox has several. The first worker answers names and gives addresses
+ * to them; a further worker reads these names, and notes which of them its connections use. */
 #include <errno.h>
 
 #include "worker/worker.h"

@@ -52,9 +52,9 @@ struct worker {
 	struct ca *issuer; /* the spare worker's CA until it serves */
 	struct events events;
 	struct names *names;
-	struct team team; /* what the sandbox's workers share; memory NULL: it has one */
-	bool further;     /* not the first of them, which answers names */
-	struct loop_timer keep_names; /* a further one's */
+	struct team team;             /* memory is NULL if the sandbox has one worker */
+	bool further;                 /* this is not the first worker, which answers names */
+	struct loop_timer keep_names; /* only of a further worker */
 	struct resolver *resolver;
 	struct responder *responder;
 	struct dns_tunnel *tunnel_signs;
@@ -131,7 +131,7 @@ int keeper_open(struct worker *w, int fd);
 int keeper_ask(void *context, uint32_t credential, bool renew);
 /* credential_seal of the credential store. */
 int keeper_seal(void *context, struct slice name, const struct jar_token *token);
-/* Asks for a signature (a credential_sign). */
+/* credential_sign of the credential store: asks the keeper for a signature. */
 int keeper_sign(
         void *context, uint64_t id, uint32_t credential, uint16_t scheme, struct slice digest);
 /* Replaces a keeper that died. Takes fd. Returns 0 or -errno. */

@@ -27,19 +27,19 @@ void names_free(struct names *names);
  * earlier reuses no addresses; it can only hand out unused ones. Takes fd. *dropped: number of invalid entries.
  * Returns 0 or -errno. */
 int names_share(struct names *names, int fd, int64_t now_ms, uint32_t *dropped);
-/* Reads the names that another worker shares and gives addresses to, from then on too; this worker gives out none.
- * Call this before the first name. Takes fd; *dropped and the result are as above. */
+/* Makes this worker a follower: it reads the names that another worker has given addresses to and will give, and gives
+ * out no address itself. Call this before the first name. Takes fd; *dropped and the return value are those of
+ * names_share(). */
 int names_follow(struct names *names, int fd, int64_t now_ms, uint32_t *dropped);
-/* For a worker that follows: notes that the names which connections hold are in use, so that the other worker does not
- * reuse their addresses. Call this every RESPONDER_TTL_S. */
+/* Follower: notes that the names which its connections hold are in use, so that the other worker does not reuse their
+ * addresses. Call this every RESPONDER_TTL_S seconds. */
 void names_keep_held(struct names *names, int64_t now_ms);
 /* Returns the number of addresses given out. */
 uint32_t names_count(const struct names *names);
 /* Gets the addresses of a canonical host name, assigning them if need be. now_ms: monotonic. Returns 0; -ENOSPC if
  * all are in use; -EINVAL for a bad length; or -ENOMEM. */
 int names_assign(struct names *names, struct slice host, int64_t now_ms, struct ip *v4, struct ip *v6);
-/* Gets the name behind a synthetic address, borrowed until the next names_assign() or names_lookup().
- * False: none. */
+/* Gets the name behind a synthetic address, borrowed until the next call for these names. False: none. */
 bool names_lookup(struct names *names, const struct ip *address, struct slice *host);
 bool names_is_synthetic(const struct names *names, const struct ip *address);
 /* Keeps an address from being reused while a connection uses it. */

@@ -52,8 +52,8 @@ struct config_limits {
 
 #define CONFIG_QUERIES_DROPPED 2
 #define CONFIG_WORKERS_MAX 16
-/* Changes the limits to the part that one of several workers gets of those that each worker counts by itself. Names and
- * datagrams are the first worker's alone, and the fence bounds connections per second: these limits stay. */
+/* Divides by the number of workers those limits that each worker counts by itself. The limits of names and datagrams
+ * stay, because only the first worker has any, and that of connections per second, because the fence counts them. */
 void config_limits_divide(struct config_limits *limits, uint32_t workers);
 
 struct config_timeouts {
@@ -95,11 +95,11 @@ struct config_texts {
 };
 /* A PKCS #11 token that holds a CA's key, or keys of client certificates. */
 struct config_token {
-	char label[33];                  /* of the token, if it has keys of client certificates; of a CA's: empty */
-	char uri[1025];                  /* RFC 7512: the token, and which key of it a CA's is; empty: no token */
-	char module[PATH_MAX];           /* the shared object */
-	char user[33];                   /* empty: the default */
-	char pin_file[PATH_MAX];         /* the file with the PIN; empty: pin_program gives it */
+	char label[33];          /* the token's, if it holds keys of client certificates; empty for a CA's token */
+	char uri[1025];          /* RFC 7512: names the token and, for a CA's, the key in it; empty: no token */
+	char module[PATH_MAX];   /* the shared object */
+	char user[33];           /* empty: the default */
+	char pin_file[PATH_MAX]; /* the file with the PIN; empty: pin_program gives it */
 	struct config_texts pin_program; /* the program that prints the PIN, and its arguments */
 	uint32_t pin_timeout_ms;
 	struct config_texts environment; /* "NAME=VALUE", for the module */

@@ -12,15 +12,15 @@
 struct json_tree;
 struct json_value;
 
-#define TOOL_TEXT_MAX (64u << 10) /* bytes of one text about a tool; a larger one is found for its size */
+#define TOOL_TEXT_MAX (64u << 10) /* bytes of one text about a tool; a larger one is a finding by itself */
 
 /* The caller's functions. */
 struct policy_tools {
 	void *context;
 	/* Tells whether a tool may be called. */
 	bool (*may_call)(void *context, struct slice tool);
-	/* NULL; or tells of a tool that may be called whether it may stay in the list, by what the list says of it: an
-	 * object of tree. May be called twice for a tool. */
+	/* NULL, or tells whether a tool that may be called may stay in the list. said: what the list says of the tool,
+	 * an object of tree. May be called twice for a tool, and then gives the same answer. */
 	bool (*may_show)(void *context, struct slice tool, const struct json_tree *tree, const struct json_value *said);
 };
 
@@ -40,8 +40,8 @@ enum policy_descriptions {
 	POLICY_DESCRIPTIONS_BLOCK, /* and the tool is taken out of the list */
 	POLICY_DESCRIPTIONS_OFF
 };
-/* Returns what the rule wants that would allow a call of the tool: see policy_may_call(). In mode observe BLOCK becomes
- * ALERT. */
+/* Returns what the rule that would allow a call of the tool (policy_may_call()) says about descriptions. In mode
+ * observe BLOCK becomes ALERT. */
 enum policy_descriptions policy_tool_descriptions(
         const struct policy *policy, const struct policy_request *request, struct slice tool);
 /* True if some rule has mcp: answers may list tools. */

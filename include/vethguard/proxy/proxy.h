@@ -53,7 +53,7 @@ struct proxy_config {
 	const struct proxy_counters
 	        *counters;          /* NULL: none; may change before proxy_reauthorize() changes the policy */
 	const struct team *team;    /* what it shares with other workers of the sandbox; NULL: there are none */
-	struct shared_names *tools; /* remembers what MCP servers said of their tools; NULL: the proxy does so itself */
+	struct shared_names *tools; /* memory of what MCP servers said of their tools; NULL: the proxy has its own */
 	struct config_limits limits;
 	struct config_timeouts timeouts;
 	uint32_t event_nonce; /* upper half of every event's id */
@@ -94,10 +94,9 @@ int proxy_serve_unix(struct proxy *proxy, int fd);
 int proxy_serve_vsock(struct proxy *proxy, int fd, uint32_t cid);
 /* Takes fd, an accepted connection whose client speaks to an explicit proxy, as over a Unix socket. enter tells where
  * the connection comes from, and where a client of SOCKS5 may send datagrams. On a connection of MESSAGE_FORM_BASE_* a
- * request may also name an https:// URL, and responses are changed to fit (client/base.c). If it was handed over, fd is
- * the client's TCP connection. Returns 0; -EBUSY: the bound
- * on connections (at a time, or per second) is reached, or the proxy accepts nothing new any more; or another -errno.
- * fd is closed on failure. */
+ * request may also name an https:// URL, and responses are changed to fit (client/base.c). If the gateway has handed
+ * the connection over, fd is the client's TCP connection. Returns 0; -EBUSY: the bound on connections (at a time, or
+ * per second) is reached, or the proxy accepts nothing new any more; or another -errno. fd is closed on failure. */
 int proxy_enter(struct proxy *proxy, int fd, const struct message_worker_enter *enter);
 /* Resets the connections that the gateway has handed over: their proof is not valid any more. */
 void proxy_cut(struct proxy *proxy);

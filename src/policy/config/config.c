@@ -238,7 +238,7 @@ void config_limits_divide(struct config_limits *limits, uint32_t workers)
 	}
 }
 
-/* After limits:, of which each worker has to get a part. */
+/* Call this after limits: was read, because each worker has to get a part of each divided limit. */
 static void read_workers(struct tree *tree, const struct tree_node *node, struct config *config)
 {
 	uint64_t value;

@@ -212,7 +212,8 @@ static void check_belonging(
 	}
 }
 
-/* Reads where the key of a client's certificate is: in a token. Without it, the value holds it. */
+/* Reads `key`, which names the token's key of a client certificate. Without `key`, the credential's
+ * value has the key. */
 static void take_key(struct tree *tree, const struct tree_node *map, struct policy_credential *out)
 {
 	const struct tree_node *node = tree_get(map, "key");

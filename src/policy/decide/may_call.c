@@ -60,10 +60,19 @@ enum policy_descriptions policy_tool_descriptions(
 	               : POLICY_DESCRIPTIONS_ALERT;
 }
 
-bool policy_has_tools(const struct policy *policy)
+static bool has_mcp(const struct policy *layer)
 {
-	for (uint32_t i = 0; i < image_count(policy, SECTION_CONDITIONS); i++)
-		if (image_condition_at(policy, i)->kind == CONDITION_MCP)
+	for (uint32_t i = 0; i < image_count(layer, SECTION_CONDITIONS); i++)
+		if (image_condition_at(layer, i)->kind == CONDITION_MCP)
 			return true;
 	return false;
+}
+
+/* The floor's allow rules are in an image of their own. The rules of the infrastructure are among
+ * the policy's, too. */
+bool policy_has_tools(const struct policy *policy)
+{
+	struct policy floor;
+
+	return has_mcp(policy) || (policy_floor(policy, &floor) && has_mcp(&floor));
 }

@@ -99,7 +99,8 @@ size_t request_facts_flag(uint8_t out[REQUEST_FACTS_BYTES_MAX], size_t n, enum r
 
 /* --- JSON-RPC and MCP --- */
 
-/* Finds the object's member. Marks an object with another member that some reader takes for it. */
+/* Finds the object's member. If some reader could take another member for it, the facts are marked
+ * as cut. */
 static const struct json_value *member(struct facts *f, const struct json_tree *tree,
         const struct json_value *object, struct slice key)
 {
@@ -114,7 +115,7 @@ static const struct json_value *member(struct facts *f, const struct json_tree *
 	return value;
 }
 
-/* Writes the member's text as a fact. Anything but a text is marked. */
+/* Writes the member's text as a fact. If it is no text, the facts are marked as cut. */
 static void put_text(struct facts *f, enum request_fact fact, const struct json_tree *tree,
         const struct json_value *value)
 {
@@ -269,7 +270,7 @@ static void look_at_push(struct facts *f, const struct policy_git *git)
 	f->cut |= git && git->option_count > 0;
 }
 
-/* Git LFS is left out: its requests become facts of no kind. */
+/* Requests of Git LFS have no facts. */
 static void look_at_git(struct facts *f)
 {
 	const struct policy_request *r = f->request;

@@ -13,6 +13,7 @@
 #include "proxy/exchange/authorize.h"
 #include "proxy/exchange/exchange.h"
 #include "proxy/exchange/holding.h"
+#include "proxy/leaks/secrets.h"
 #include "vethguard/policy/body.h"
 
 /* True if the body is of a kind that has facts. */
@@ -65,7 +66,8 @@ struct slice facts_of(const struct exchange *ex, uint8_t out[REQUEST_FACTS_BYTES
 
 	if (!r->version || !r->path_n || (!is_read && j->allowed && !j->decision.observed) ||
 	        j->finding || j->decision.reason == POLICY_REASON_LEAK ||
-	        j->decision.reason == POLICY_REASON_SECRET || scanning_is_over(&ex->scanning))
+	        j->decision.reason == POLICY_REASON_SECRET || scanning_is_over(&ex->scanning) ||
+	        secrets_are_found(ex))
 		return SLICE("");
 	n = policy_request_facts(&request, out);
 	if (n && ex->value_refused)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * facts: what a request asks for, for its event (policy/request_facts.h): of a request whose body a
- * rule read, and of a refused or observed request. In mode observe, bodies of requests that no rule
+ * facts: writes into a request's event what the request asks for (policy/request_facts.h). An event
+ * gets facts if a rule has read the request's body, or if the request was refused or observed. In
+ * mode observe, bodies of requests that no rule
  * allows are held and read too, so that rules can be written from the log.
  */
 #ifndef VETHGUARD_SRC_PROXY_EXCHANGE_FACTS_H

@@ -70,6 +70,11 @@ bool secrets_are_wanted(const struct exchange *ex)
 	return ex->secrets && !ex->secrets->is_found;
 }
 
+bool secrets_are_found(const struct exchange *ex)
+{
+	return ex->secrets && ex->secrets->is_found;
+}
+
 bool secrets_are_refused(const struct exchange *ex)
 {
 	return ex->secrets && ex->secrets->settings.mode == DLP_BLOCK;

@@ -19,6 +19,8 @@ void secrets_begin(struct exchange *ex);
 void secrets_free(struct exchange *ex);
 /* True while the search is on: none was found yet. */
 bool secrets_are_wanted(const struct exchange *ex);
+/* True if a secret was found, whether or not it refuses the request. */
+bool secrets_are_found(const struct exchange *ex);
 /* True if the body has to be held until it was searched, so that no part of a secret leaves. */
 bool secrets_hold_body(const struct exchange *ex);
 /* True if the policy refuses what carries a secret, or what cannot be searched for one. */

@@ -48,8 +48,9 @@ static uint32_t gauge_for(struct limits *l, const uint8_t key[POLICY_LIMIT_KEY])
 	return free_one;
 }
 
-/* The workers of a team begin under the same policy, in which each has the same items. Under a
- * later policy only workers that retire together are left, and each counts by itself. */
+/* Marks a gauge as named, and chooses its place in the team's memory. The workers of a team begin
+ * under the same policy, so an item has the same number in each of them. A later policy comes only
+ * to workers that retire: these count by themselves. */
 static void name_gauge(struct proxy *p, struct limit_gauge *g, uint32_t item)
 {
 	if (!g->named && !g->open)

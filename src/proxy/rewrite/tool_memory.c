@@ -8,7 +8,7 @@
 #include "vethguard/tls/digest.h"
 #include "vethguard/wire/message.h"
 
-#define DIGESTS_MAX (8u << 20) /* bytes of digests of the members on one way down */
+#define DIGESTS_MAX (8u << 20) /* bytes of digests of siblings, at all depths down to one value */
 
 /* --- digests --- */
 
@@ -39,8 +39,8 @@ static bool push(const struct json_tree *tree, const struct json_value *key, uin
 	return digest(parts, 2, both) && buf_append(stack, both, sizeof(both)) == 0;
 }
 
-/* An object is the digest of its members' digests in their own order; an array that of its
- * elements' in the array's. json_read() bounds how deep this goes. */
+/* Makes the digest of an object from its members' digests, sorted; that of an array from its
+ * elements' digests, in the array's order. json_read() bounds how deep this goes. */
 static bool digest_all(const struct json_tree *tree, uint32_t index, struct buf *stack,
         uint8_t out[DIGEST_SHA256_BYTES])
 {
@@ -152,8 +152,8 @@ static struct tool_entry *add(struct tool_memory *m)
 	return &m->entries[m->count++];
 }
 
-/* Reads what other workers of the sandbox have added. An entry that is being written is a tool that
- * nobody knows. */
+/* Reads what other workers of the sandbox have added. An entry that is being written stays
+ * empty here: this worker does not know its tool. */
 static void catch_up(struct tool_memory *m)
 {
 	struct tool_entry *entry;

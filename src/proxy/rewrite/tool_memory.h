@@ -25,7 +25,7 @@ struct tool_entry {
 	struct tool_digest key; /* of server, path and tool */
 	struct tool_digest
 	        known; /* of what was said first, or was accepted since; zeros: of nothing */
-	struct tool_digest told; /* of what differed, if that was recorded */
+	struct tool_digest told; /* of the last difference that was recorded; zeros: none */
 };
 
 struct tool_memory {
@@ -41,8 +41,8 @@ void tool_memory_fini(struct tool_memory *memory);
 enum tool_news {
 	TOOL_FIRST,   /* nothing was known of the tool; now this is */
 	TOOL_SAME,    /* it is described as before */
-	TOOL_CHANGED, /* in another way than before, for the first time in this way */
-	TOOL_OTHER,   /* ... and this way was seen before */
+	TOOL_CHANGED, /* in another way than before, and not in the way recorded last */
+	TOOL_OTHER,   /* in the way that was recorded last as different */
 	TOOL_NO_ROOM  /* nothing is known of the tool, and no more can be remembered */
 };
 

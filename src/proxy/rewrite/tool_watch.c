@@ -3,8 +3,8 @@
  * Theory of operation: a tool is known by the server's scheme, host and port, the path of the list,
  * and its name. What the first list says of it counts as what the operator has agreed to. With
  * `alert` a change is recorded, and the new description is what is known from then on. With `block`
- * the first one that does not speak to the model stays, so the tool is away until it is described
- * so.
+ * the first description that does not speak to the model stays the known one: the tool is taken out
+ * of each list that describes it in another way.
  *
  * What speaks to the model is recorded when it is first seen, not with each list. A tool for which
  * there is no more room counts as changed: otherwise a server could fill the room with names.

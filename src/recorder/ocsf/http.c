@@ -154,7 +154,8 @@ static void write_facts_of(struct ocsf_line *line, unsigned wanted)
 	j->comma |= count > 0;
 }
 
-/* What the request asks for. The texts are the sandbox's; the names are those of this list. */
+/* Writes what the request asks for. The texts are the sandbox's; the members' names are those of
+ * request_fact_name(). */
 static void write_facts(struct ocsf_line *line)
 {
 	if (!line->event->facts.n)

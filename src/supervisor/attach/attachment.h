@@ -97,8 +97,8 @@ struct attachment {
 	bool told; /* takeover: its result was reported */
 	/* Nobody asked for the end, so an interface stays shut. */
 	bool shut;
-	/* There is no sandbox only because its policy could not be loaded when the daemon started:
-	 * a reload tries again. */
+	/* There is no sandbox, and the only reason is that its policy could not be loaded when the
+	 * daemon started: a reload tries again. */
 	bool recoverable;
 	uint32_t mended;               /* repaired rules of a gate that is not served */
 	char trouble[STATE_ERROR_MAX]; /* why it cannot be served at all, or "" */

@@ -153,7 +153,7 @@ struct attachment_view {
 	bool claimed;                    /* it was prepared */
 	bool same_addresses;             /* see struct attach_request */
 	pid_t worker_pid;                /* 0: no worker runs */
-	pid_t further[TEAM_WORKERS_MAX]; /* workers that serve beside it */
+	pid_t further[TEAM_WORKERS_MAX]; /* process ids of further workers that serve */
 	size_t further_count;
 	unsigned retired;  /* workers of earlier generations that finish their connections */
 	uint32_t restarts; /* workers that died and were replaced */

@@ -99,7 +99,8 @@ static bool has_worker(const struct instance *i)
 	return role_runs(&i->worker) && i->worker_request != 0 && i->state != INSTANCE_ENDING;
 }
 
-/* The workers whose requests count: those that serve, and not those of earlier policies. */
+/* True for a worker whose uses are counted: the first one, and each further one that serves. Those
+ * of earlier policies are not counted. */
 static bool counts(const struct sandbox *s, const struct instance *i)
 {
 	return i == s->current || (i->further && i->state == INSTANCE_SERVING);

@@ -31,7 +31,7 @@ void attachment_settle_shut(struct attachment *a)
 	}
 	attachment_forget_policy(a);
 	attachment_hold(a);
-	a->detaching = a->undone = a->shut = false;
+	a->detaching = a->undone = a->shut = a->recoverable = false;
 	snprintf(a->trouble, sizeof(a->trouble),
 	        "its time is over: interface %s stays shut until this sandbox is detached",
 	        a->record.interface);

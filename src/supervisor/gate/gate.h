@@ -207,7 +207,8 @@ int gate_remove(struct gate *gate, struct gate_host *host, const char *path, boo
  * gate->listeners must be closed (gate_close_handed_out()) and is filled in again. Returns 0 or
  * -errno. */
 int gate_listen(struct gate *gate);
-/* Opens listeners for one more worker of a gate with a link: for connections only. */
+/* Opens listeners for one more worker of a gate with a link, for TCP connections only. What was in
+ * gate->listeners is closed. Returns 0, or -errno with gate->step. */
 int gate_listen_further(struct gate *gate);
 /* Sets other UDP ports and bounds, for a new policy or configuration. Call gate_listen()
  * afterwards. Returns 0 or -errno. */
@@ -258,7 +259,8 @@ void gate_unwatch(struct gate *gate);
  * gate_remove() ends it. */
 int gate_hold(struct gate *gate, struct gate_host *host,
         void (*on_change)(struct gate *gate, int result));
-/* Ends gate_hold() before gate_adopt(); the rules stay. Allowed on any gate that is not open. */
+/* Ends gate_hold() and closes the gate's descriptors, so that gate_adopt() can follow; the rules
+ * stay. The gate need not be held. */
 void gate_release(struct gate *gate);
 
 /* Returns what the fence has dropped so far; zeros if that cannot be read. */

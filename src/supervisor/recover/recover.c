@@ -33,7 +33,7 @@ static bool name_of(const char *file, const char *suffix, char out[MESSAGE_NAME_
 	return message_name_is_plain(slice_from_string(out));
 }
 
-/* Its policy cannot be loaded now. A reload may load it later. */
+/* The attachment's policy cannot be loaded now: it stays cut off until a reload can load it. */
 static void has_no_policy(struct attachment *a, const char *text)
 {
 	a->recoverable = true;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* recover: takes over the sandboxes of an earlier daemon; holds all, and gives them to a later one.
- */
+/* recover: takes over the sandboxes of an earlier daemon, and suspends all or gives them to a later
+ * daemon. */
 #ifndef VETHGUARD_SRC_SUPERVISOR_RECOVER_RECOVER_H
 #define VETHGUARD_SRC_SUPERVISOR_RECOVER_RECOVER_H
 

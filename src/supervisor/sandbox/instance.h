@@ -27,7 +27,7 @@ struct generation {
 	/* User who named the policy; its files are opened with these rights. */
 	struct identity identity;
 	struct memory_bundle *trusted; /* a reference: the CAs; NULL: not made yet */
-	bool has_team;                 /* team: memory that its workers share (team.h) */
+	bool has_team; /* team is a descriptor of the memory that its workers share (team.h) */
 	int team;
 	char *difference; /* owned: difference from the previous generation, or NULL */
 	uint64_t revoked; /* bit i: an operator has revoked credential i */
@@ -80,7 +80,7 @@ struct instance {
 	uint32_t exposed;   /* bit I: it has the listener of port I of its policy */
 	size_t udp_sockets; /* that it holds for clients of the gateway */
 	bool further;       /* serves beside the first worker (team.h) */
-	bool seated;        /* it shares the memory of its generation, and has this seat */
+	bool seated;        /* it has a seat in the memory of its generation: seat */
 	uint32_t seat;
 	bool quiesced; /* ENDING because of a pause; only the report of its end differs */
 	int64_t serving_since_ms;

@@ -34,8 +34,8 @@
 #define SANDBOX_RETRY_MS 2000 /* interval of attempts while no worker can be started */
 /* For a retiring worker to reauthorize its open connections. */
 #define SANDBOX_REAUTHORIZE_MS 5000
-/* Beyond this, the oldest are ended before they have finished; with several workers there may be
- * more (team_retired_max()). */
+/* How many retired workers are kept: the oldest beyond this are ended before they have finished. A
+ * sandbox with several workers keeps more (team_retired_max()). */
 #define SANDBOX_RETIRED_MAX 4
 
 enum sandbox_state {
@@ -169,7 +169,7 @@ struct sandbox {
 
 	struct instance *instances;      /* all that are not gone */
 	struct instance *current;        /* serves, or is starting to; NULL: none */
-	struct sandbox_team *team;       /* owned: of several workers; NULL: it has one */
+	struct sandbox_team *team;       /* owned: starts further workers; NULL: not needed yet */
 	struct team_question *questions; /* owned: figures that are being added up (team_stats.c) */
 	struct instance *successor;      /* will take over from current with its own generation */
 	int64_t deaths_ms[SANDBOX_DEATHS_MAX]; /* of the last deaths of workers */
@@ -182,7 +182,7 @@ struct sandbox {
 	int names;
 	/* Memory of what its limits have counted; -1: none yet, or persistent (a file). */
 	int counters;
-	/* Memory of what MCP servers said of their tools; the same. */
+	/* Memory of what MCP servers said of their tools; -1: as for counters. */
 	int tools;
 	struct asks *
 	        asks; /* owned: what a person has to approve, and has approved; NULL: nothing yet */

@@ -17,7 +17,8 @@ static uint8_t buffer[MESSAGE_BYTES_MAX];
 
 /* --- the number --- */
 
-/* True if the policy has credentials whose tokens only the worker knows that has sealed them. */
+/* True if the policy has credentials whose tokens are known only to the worker that has sealed
+ * them. */
 static bool seals(const struct policy *policy)
 {
 	struct policy_credential c;
@@ -36,8 +37,8 @@ uint32_t team_size(const struct sandbox *s, const struct generation *g)
 
 	if (workers <= 1 || !s->persistent || s->listen || s->session || s->shared_dns_port)
 		return 1;
-	/* One worker writes what MCP servers said of their tools: of two that write the same entry
-	 * at the same moment, a change might be missed. */
+	/* Only one worker may write what MCP servers said of their tools: if two wrote the same
+	 * entry at the same moment, a change might be missed. */
 	if (seals(&g->settings->policy) || policy_has_tools(&g->settings->policy))
 		return 1;
 	return workers;
@@ -45,8 +46,17 @@ uint32_t team_size(const struct sandbox *s, const struct generation *g)
 
 size_t team_retired_max(const struct sandbox *s)
 {
-	const size_t all = (size_t)SANDBOX_RETIRED_MAX * team_size(s, s->generation);
+	const struct instance *i;
+	uint32_t most = team_size(s, s->generation);
+	size_t all;
 
+	/* The workers of an earlier generation may have been more. */
+	DL_FOREACH(s->instances, i)
+	{
+		if (i->state == INSTANCE_RETIRED && i->seated && team_size(s, i->generation) > most)
+			most = team_size(s, i->generation);
+	}
+	all = (size_t)SANDBOX_RETIRED_MAX * most;
 	return all < TEAM_WORKERS_MAX ? all : TEAM_WORKERS_MAX;
 }
 
@@ -61,7 +71,8 @@ int team_make_memory(struct sandbox *s, struct generation *g)
 	return g->has_team ? 0 : sandbox_failed(s, g->team, "memory for its workers");
 }
 
-/* The lowest seat that no worker of the generation has; TEAM_SEATS if there is none. */
+/* Returns the lowest seat that no other worker of the generation has; TEAM_SEATS if all are taken.
+ */
 static uint32_t free_seat(const struct instance *own)
 {
 	uint64_t taken = 0;
@@ -97,7 +108,8 @@ int team_tell(struct instance *i)
 	return rc ? sandbox_failed(i->sandbox, rc, "the worker") : 0;
 }
 
-/* Without memory for the mapping, the others count what it had open until the next reload. */
+/* If the memory cannot be mapped, the other workers still count what this one had open, until the
+ * next reload. */
 static void clear_seat(const struct instance *i)
 {
 	int fd = fcntl(i->generation->team, F_DUPFD_CLOEXEC, 0);

@@ -9,8 +9,8 @@
 #include "supervisor/sandbox/team.h"
 #include "supervisor/supervisor.h"
 
-#define FILL_MS 1 /* between the starts of two workers: others have their turn */
-/* Workers of all sandboxes, above which no further ones are started: the keeper has room for twice
+#define FILL_MS 1 /* between two starts, so that the loop handles other things */
+/* With so many workers of all sandboxes no further ones are started: the keeper has room for twice
  * as many, and each sandbox needs its first one. */
 #define INSTANCES_MAX 2048
 
@@ -88,7 +88,7 @@ static void fill_after(struct sandbox *s, int64_t after_ms)
 {
 	struct sandbox_team *team = team_of(s);
 
-	if (!team || team->due) /* without memory there is one worker until the next chance */
+	if (!team || team->due) /* without memory for the timer, the next event tries again */
 		return;
 	team->due = true;
 	loop_timer_set(&team->timer, after_ms);
@@ -100,8 +100,8 @@ void team_fill(struct sandbox *s)
 		fill_after(s, FILL_MS);
 }
 
-/* A worker that dies counts, whichever it is: whoever crashes workers must not have more attempts
- * because there are several. */
+/* Every death counts, whichever worker it was: a sandbox that crashes its workers gets no more
+ * attempts because it has several. */
 void team_member_died(struct sandbox *s, const char *how)
 {
 	const int64_t delay_ms = sandbox_delay_after_death(s);

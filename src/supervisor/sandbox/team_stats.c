@@ -16,7 +16,7 @@ struct team_question {
 	struct message_worker_stats sum;
 };
 
-/* Further workers know the first one's names; of names, the first one's number is the sandbox's. */
+/* All figures are sums but names_kept, the largest one: all workers know the same names. */
 static void add(struct message_worker_stats *sum, const struct message_worker_stats *m)
 {
 	sum->generation = m->generation;

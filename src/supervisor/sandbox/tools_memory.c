@@ -19,8 +19,8 @@ static void name_of(uint64_t id, char out[NAME_BYTES])
 	snprintf(out, NAME_BYTES, "%016" PRIx64 ".tools", id);
 }
 
-/* Opens the file, or makes it. A damaged one is replaced: what is described from now on counts as
- * what was described first. */
+/* Opens the sandbox's file, or makes it. Returns a descriptor or -errno. A damaged file is
+ * replaced: the descriptions that come next count as the first ones. */
 static int open_file(const struct sandbox *s)
 {
 	int directory = s->supervisor->names, fd;

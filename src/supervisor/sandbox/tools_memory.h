@@ -12,7 +12,7 @@
 struct generation;
 struct instance;
 
-/* Tells the worker where the table is. Call it before the worker is told to start. Does nothing if
+/* Sends the table to the worker. Call this before the worker is told to start. Does nothing if
  * the generation's policy has no rule with mcp. Returns 0, or -errno with s->failure. */
 int tools_memory_tell(struct instance *i, const struct generation *g);
 /* Removes a persistent sandbox's file. */
