@@ -52,6 +52,7 @@ struct credential_store {
 	struct loop_task send_signatures;
 	unsigned signing_open; /* answers that the keeper owes */
 	uint64_t last_signature;
+	uint64_t signed_anew; /* answers up to this id are to questions that were asked again */
 };
 
 /* store.c */
@@ -68,7 +69,7 @@ void store_forget(struct slot *slot);
 /* store_sign.c */
 void store_sign_init(struct credential_store *store);
 void store_on_send_signatures(struct loop_task *task);
-/* Another keeper is there: asks it for all signatures that are missing. */
+/* Another keeper is there, or another policy in force: asks for all missing signatures anew. */
 void store_sign_again(struct credential_store *store);
 void store_sign_fail(struct credential_store *store, const char *error);
 /* Drops the callers that wait, without calling them back. */

@@ -107,6 +107,8 @@ void credential_signature_cancel(struct credential_signature *s)
 void credential_store_signed(
         struct credential_store *store, uint64_t id, struct slice signature, const char *error)
 {
+	if (id <= store->signed_anew)
+		return;
 	if (store->signing_open > 0)
 		store->signing_open--;
 	for (struct list *l = store->signing.next; l != &store->signing; l = l->next) {
@@ -121,6 +123,7 @@ void credential_store_signed(
 void store_sign_again(struct credential_store *store)
 {
 	store->signing_open = 0;
+	store->signed_anew = store->last_signature;
 	while (!list_is_empty(&store->signing)) {
 		struct list *l = store->signing.next;
 

@@ -91,14 +91,13 @@ int sandbox_on_sign(struct sandbox *sandbox, struct ipc_message *message)
 	const struct source *source;
 	char why[KEY_TOKENS_WHY_MAX];
 
-	if (message_credential_sign_decode(&message->body, &m) < 0 ||
-	        sandbox->signature_count == SIGNATURES_MAX)
+	if (message_credential_sign_decode(&message->body, &m) < 0)
 		return -EBADMSG;
 	if (!sandbox->described || m.generation != sandbox->generation) {
 		reply_error(sandbox, message->head.id, "the policy is changing: try again");
 		return 0;
 	}
-	if (m.credential >= sandbox->source_count)
+	if (m.credential >= sandbox->source_count || sandbox->signature_count == SIGNATURES_MAX)
 		return -EBADMSG;
 	source = &sandbox->sources[m.credential];
 	if (!source->key)
