@@ -300,7 +300,10 @@ static bool open_control(struct association *a)
 		return false;
 	bufferevent_setcb(a->control, on_read, NULL, on_event, a);
 	bufferevent_set_timeouts(a->control, &limit, &limit);
-	gateway_connect(a->connect, a->control);
+	if (!gateway_connect(a->connect, a->control) && a->control) { /* on_event() is not called */
+		gateway_try_next(a->connect);
+		end(a, ASSOCIATION_FAILED, "no connection can be begun");
+	}
 	return true;
 }
 
