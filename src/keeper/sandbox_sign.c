@@ -14,12 +14,14 @@
 
 #define SIGNATURES_MAX 16 /* open questions of one worker; an intact one has no more */
 #define MESSAGE_OUT_MAX (MESSAGE_SIGNATURE_MAX + MESSAGE_WHAT_MAX + 64)
+#define REVOKED "an operator has revoked the credential"
 
 struct sandbox_signature {
 	struct token_question question;
 	struct sandbox_signature *prev, *next;
 	struct sandbox *sandbox; /* NULL: its worker is gone */
 	uint64_t id;             /* of the worker's question */
+	uint32_t credential;
 };
 
 static void reply(struct sandbox *sandbox, uint64_t id, const struct message_token_signature *m)
@@ -55,7 +57,9 @@ static void on_answer(
 {
 	struct sandbox_signature *s = container_of(question, struct sandbox_signature, question);
 
-	if (s->sandbox && m)
+	if (s->sandbox && s->sandbox->sources[s->credential].revoked)
+		reply_error(s->sandbox, s->id, REVOKED);
+	else if (s->sandbox && m)
 		reply(s->sandbox, s->id, m);
 	else if (s->sandbox)
 		reply_error(s->sandbox, s->id, why);
@@ -80,6 +84,7 @@ static bool begin(struct sandbox *sandbox, uint64_t id, const struct source *sou
 		return false;
 	}
 	s->sandbox = sandbox;
+	s->credential = source->credential;
 	DL_APPEND(sandbox->signatures, s);
 	sandbox->signature_count++;
 	return true;
@@ -103,7 +108,7 @@ int sandbox_on_sign(struct sandbox *sandbox, struct ipc_message *message)
 	if (!source->key)
 		snprintf(why, sizeof(why), "this credential has no key in a token");
 	else if (source->revoked)
-		snprintf(why, sizeof(why), "an operator has revoked the credential");
+		snprintf(why, sizeof(why), REVOKED);
 	else if (begin(sandbox, message->head.id, source, &m, why))
 		return 0;
 	reply_error(sandbox, message->head.id, why);
