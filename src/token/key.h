@@ -34,8 +34,8 @@ bool key_find(struct key *key, const struct pkcs11_uri *uri, char why[KEY_WHY_MA
 /* True if a key of this kind signs by this scheme; else why says what is wrong. */
 bool key_fits(const struct key *key, uint16_t scheme, char why[KEY_WHY_MAX]);
 /* Signs a digest of the scheme's length, by a scheme that fits. MESSAGE_SCHEME_ANY: by PKCS #1 1.5
- * or ECDSA. Returns the size of the signature, or 0 with why; then the session cannot be used any
- * more. */
+ * or ECDSA. Returns the size of the signature, or 0 with why; key->broken: the token failed, and
+ * has not only refused the scheme or the digest. */
 size_t key_sign(struct key *key, uint16_t scheme, struct slice digest,
         uint8_t out[MESSAGE_SIGNATURE_MAX], char why[KEY_WHY_MAX]);
 
