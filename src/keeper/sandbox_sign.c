@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Signatures for a worker's TLS handshakes, by the key of one of its credentials in a token. The
- * worker names the credential by its number; the URI of the key is the supervisor's. Every question
- * is answered, except those of a worker that is gone. A revoked credential's key signs nothing.
+ * worker names the credential by its number; the supervisor has told the keeper the key's URI.
+ * Every question is answered, unless its worker is gone or the policy has changed meanwhile. A
+ * worker gets no signature by the key of a revoked credential.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -19,7 +20,7 @@
 struct sandbox_signature {
 	struct token_question question;
 	struct sandbox_signature *prev, *next;
-	struct sandbox *sandbox; /* NULL: its worker is gone */
+	struct sandbox *sandbox; /* NULL: nobody waits any more */
 	uint64_t id;             /* of the worker's question */
 	uint32_t credential;
 };
@@ -66,7 +67,7 @@ static void on_answer(
 	forget(s);
 }
 
-/* Returns false, and why says why, if the key signs nothing. */
+/* Asks the token. Returns false, and why says why, if the token is not asked. */
 static bool begin(struct sandbox *sandbox, uint64_t id, const struct source *source,
         const struct message_credential_sign *m, char why[KEY_TOKENS_WHY_MAX])
 {

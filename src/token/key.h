@@ -27,7 +27,7 @@ bool key_find_token(
         struct key *key, const struct pkcs11_uri *uri, bool *needs_login, char why[KEY_WHY_MAX]);
 /* Logs in, with one attempt that is never repeated here. */
 bool key_log_in(struct key *key, struct slice pin, char why[KEY_WHY_MAX]);
-/* True if the URI fits the token that was found; else why says so. */
+/* True if the URI fits the token that was found; else why says what is wrong. */
 bool key_is_in(struct key *key, const struct pkcs11_uri *uri, char why[KEY_WHY_MAX]);
 /* Finds the one key, and checks that it can sign. */
 bool key_find(struct key *key, const struct pkcs11_uri *uri, char why[KEY_WHY_MAX]);

@@ -7,9 +7,9 @@
  * main() shows the order. The supervisor's one message names module, token and key; the PIN is read
  * from the descriptor that comes with it. Then the jail closes: no network at all, files read-only
  * except in the named folders, no other program. Only then is the module loaded. The keeper sends
- * digests over a pair of its own, one at a time: of certificates for the key of a CA, which the
- * first message names (TOKEN_SIGN); or of TLS handshakes for the keys of client certificates, which
- * each question names (TOKEN_KEY_SIGN). Whoever gets a signature checks it.
+ * digests over a pair of its own, one at a time: of certificates, for the key of a CA, which the
+ * supervisor's message names (TOKEN_SIGN); or of TLS handshakes, for keys of client certificates,
+ * which each question names (TOKEN_KEY_SIGN). The receiver of a signature verifies it.
  *
  * Any failure of the token is reported to the supervisor and ends this process; a broken session is
  * not repaired. The supervisor starts another process, except after a refused PIN. A question for a
