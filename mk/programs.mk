@@ -23,6 +23,8 @@ MODS_vethguard-token := token jail ipc loop wire base
 LIBS_vethguard-token := $(LIBS_SECCOMP) $(LIBS_EVENT) -ldl
 MODS_vethguard-gateway := gateway tls ipc loop jail policy dlp wire base
 LIBS_vethguard-gateway := $(LIBS_NGHTTP2) $(LIBS_SECCOMP) $(LIBS_EVENT) $(LIBS_SSL)
+MODS_vethguard-quota := quota tls ipc loop jail policy dlp wire base
+LIBS_vethguard-quota := $(LIBS_HIREDIS) $(LIBS_SECCOMP) $(LIBS_EVENT) $(LIBS_SSL)
 MODS_vethguard-runtime := runtime adapter netlink tls policy dlp wire base
 # An engine calls it three times for each container: it loads no library that it does not use.
 LIBS_vethguard-runtime := -Wl,--as-needed $(LIBS_NFT) $(LIBS_JANSSON)
@@ -33,6 +35,8 @@ LIBS_vethguard-docker := $(LIBS_NFT) $(LIBS_SECCOMP) $(LIBS_EVENT) $(LIBS_JANSSO
 
 # `vethguard probe` prints this script.
 $(OBJ)/cli/probe.o: contrib/probe/probe.sh
+# vethguard-quota sends this one.
+$(OBJ)/quota/script.o: src/quota/quota.lua
 
 MAIN_vethguard := cli
 MAIN_vethguardd := supervisor
@@ -42,12 +46,13 @@ MAIN_vethguard-recorder := recorder
 MAIN_vethguard-fetch := fetch
 MAIN_vethguard-token := token
 MAIN_vethguard-gateway := gateway
+MAIN_vethguard-quota := quota
 MAIN_vethguard-runtime := runtime
 MAIN_vethguard-cni := cni
 MAIN_vethguard-docker := docker
 
 PROGRAM_NAMES := vethguard vethguardd vethguard-keeper vethguard-worker vethguard-recorder \
-	vethguard-fetch vethguard-token vethguard-gateway vethguard-runtime vethguard-cni vethguard-docker
+	vethguard-fetch vethguard-token vethguard-gateway vethguard-quota vethguard-runtime vethguard-cni vethguard-docker
 # A program whose main.c is not there yet is not built.
 PROGRAM_NAMES := $(foreach p,$(PROGRAM_NAMES),$(if $(wildcard src/$(MAIN_$(p))/main.c),$(p)))
 PROGRAMS := $(addprefix $(BIN)/,$(PROGRAM_NAMES))

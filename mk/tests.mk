@@ -1,7 +1,7 @@
 # Tests mirror src/: tests/unit/MODULE/test_SUBJECT.c is one cmocka program, linked with every archive.
 ALL_ARCHIVES := $(call archives,$(MODULES))
 ALL_LIBS := $(LIBS_NGHTTP2) $(LIBS_NFT) $(LIBS_YAML) $(LIBS_SECCOMP) $(LIBS_EVENT) $(LIBS_SSL) $(LIBS_JANSSON) $(LIBS_ZLIB) \
-	$(LIBS_BROTLI) $(LIBS_ZSTD) $(LIBS_CURL) $(call pc,libbrotlienc)
+	$(LIBS_BROTLI) $(LIBS_ZSTD) $(LIBS_HIREDIS) $(LIBS_CURL) $(call pc,libbrotlienc)
 
 # Test code is not optimized like the code it tests, and is linked by the quicker linker if there is one. The warnings are those of
 # src/, but for what tests do on purpose: constants made by SLICE() and formats with numbers (GNU), structs of which only

@@ -2,10 +2,10 @@
 /*
  * How a connection that has proved its session gets to the session's worker.
  *
- * A tunnel (CONNECT, SOCKS5, transparent TLS) is one client's from here on, so nothing more of it
- * is for the gateway to read: the worker gets the client's own connection, with the state of its
- * TLS. All others are relayed (relay.c): requests, because each head proves itself and the worker
- * sees no proof; streams of HTTP/2; connections that OpenSSL still has (TLS 1.2).
+ * A tunnel (CONNECT, SOCKS5, transparent TLS) carries one client only, so the gateway need not read
+ * more of it: the worker gets the client's own connection, with the state of its TLS. All other
+ * connections are relayed (relay.c): requests, because each head proves itself and the worker must
+ * not see the proof; streams of HTTP/2; connections whose records OpenSSL still reads (TLS 1.2).
  */
 #include <sys/socket.h>
 #include <unistd.h>
@@ -14,7 +14,7 @@
 #include "vethguard/base/clock.h"
 #include "vethguard/base/secret.h"
 
-#define GREETING 3 /* bytes of SOCKS5 that the gateway has written itself (proof.c, hello.c) */
+#define GREETING 3 /* bytes of the SOCKS5 greeting that the gateway wrote (proof.c, hello.c) */
 
 /* Returns the address to which a client of SOCKS5 may send datagrams: the local one of its
  * connection. Returns none for other clients, and behind a load balancer. */
@@ -69,8 +69,9 @@ static bool send_question(struct visitor *c)
 	struct tls_state state;
 	int rc;
 
-	/* While the supervisor does not read, few descriptors can wait: the others are relayed. */
-	if (ipc_peer_has_room(supervisor, sizeof(message), 1))
+	/* A message whose queue is full ends the gateway. A connection with its first bytes takes
+	 * more room than a question, so half of the queue is for questions only. */
+	if (ipc_peer_has_room(supervisor, IPC_QUEUE_MAX / 2, 1))
 		offer(c, &state, &m.handover);
 	c->handing = m.handover.handed != MESSAGE_HANDED_NOT;
 	rc = ipc_send_secret(supervisor, message,
@@ -107,7 +108,7 @@ static int begin_relay(struct visitor *c, int fd)
 	return rc;
 }
 
-/* There is no worker at the moment. */
+/* No worker serves the session: asks again later, and gives up after VISITOR_ASKED_MAX times. */
 static void ask_later(struct visitor *c)
 {
 	if (++c->asked < VISITOR_ASKED_MAX)
@@ -148,7 +149,7 @@ bool visitor_entered(struct gateway *g, uint64_t question, bool entered, int fd)
 	if (!entered)
 		ask_later(c);
 	else if (c->handing)
-		visitor_close(c); /* our descriptor of it; the worker has another */
+		visitor_close(c); /* closes our descriptor; the worker has its own */
 	else
 		relay_to(c, fd);
 	return true;

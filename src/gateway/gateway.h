@@ -8,7 +8,7 @@
  * A connection that has proved its session goes to the session's worker: with its descriptor, or
  * relayed over a socket pair that the supervisor makes. main.c confines the program and takes the
  * supervisor's messages; receiver.c accepts; address.c and pace.c bound what one address, and all
- * strangers, may do; visitor.c and proof.c hold a connection until it is relayed; signed.c,
+ * strangers, may do; visitor.c and proof.c hold a connection until it has a worker; signed.c,
  * signers.c and tokens.c are about tokens that others sign; balancer.c reads the header of a load
  * balancer, and hello.c serves transparent TLS; callback.c and replay.c are about questions of
  * other proxies; answer.c writes answers to clients; sessions.c keeps the sessions; enter.c leads
@@ -38,7 +38,7 @@
 #define GATEWAY_WRONG_SIGNATURES_PER_S 1000 /* bound for all addresses; one costs some 100 us */
 #define GATEWAY_ASKS_PER_S 500              /* bound on questions about signed tokens */
 #define GATEWAY_CALLBACK_BYTES \
-	(16u << 20) /* of bodies of callbacks that their workers do not have yet */
+	(16u << 20) /* bound on the bodies of callbacks that their workers do not have yet */
 #define GATEWAY_USED_SIGNATURES_MAX                                                           \
 	65536                         /* of callbacks, which are remembered until they expire \
 	                               */
@@ -55,7 +55,7 @@ enum gateway_wait {
 	WAIT_RETRY,  /* before the supervisor is asked again */
 	WAIT_LINGER, /* for the client to take the last bytes */
 	WAIT_IDLE,   /* for a stream on a connection in HTTP/2 */
-	WAIT_DOUBT,  /* RELAY, TURNING: before a look for a reset that the loop did not tell */
+	WAIT_DOUBT,  /* RELAY, TURNING: before a look for a reset that the loop did not report */
 	WAIT_COUNT
 };
 
@@ -212,7 +212,7 @@ struct gateway {
 	struct signers signers, coming; /* coming: until all are there */
 	struct token *tokens;           /* hash table */
 	struct used_signature *used;    /* hash table, the oldest first */
-	size_t callback_bytes;          /* bodies of callbacks that their workers do not have yet */
+	size_t callback_bytes;          /* counts against GATEWAY_CALLBACK_BYTES */
 	struct address *addresses;
 	struct receiver receivers[CONFIG_GATEWAY_LISTENERS_MAX];
 	size_t receiver_count;

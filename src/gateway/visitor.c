@@ -32,7 +32,7 @@ static const char *const state_names[] = {
 _Static_assert(
         sizeof(state_names) / sizeof(state_names[0]) == VISITOR_STATE_COUNT, "a name per state");
 
-/* A visitor that waits for a worker, or may do so after the client's next bytes. */
+/* States in which a visitor waits for a worker, or may begin to after the client's next bytes. */
 static const bool is_arriving[VISITOR_STATE_COUNT] = {[VISITOR_BALANCED] = true,
         [VISITOR_FIRST] = true,
         [VISITOR_HELLO] = true,
@@ -281,6 +281,10 @@ void visitor_on_deadline(struct loop_deadline *deadline)
 	} else if (c->state == VISITOR_ASKING && !c->hh.tbl) {
 		visitor_show_again(c);
 		visitor_go_on(c);
+	} else if (c->state == VISITOR_ENTERING && c->hh.tbl && c->handing) {
+		/* The supervisor may still give the connection to a worker. An answer would be
+		 * sealed with the keys and numbers that the worker uses. */
+		visitor_close(c);
 	} else if (c->state == VISITOR_ASKING || c->state == VISITOR_ENTERING) {
 		if (c->state == VISITOR_ASKING || c->hh.tbl || !visitor_ask(c))
 			visitor_answer(c, ANSWER_AWAY, 0, "");

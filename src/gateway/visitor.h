@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One connection. Until it has proved its session, it may use GATEWAY_FIRST bytes and the time of
- * WAIT_PROOF. Then it waits for its worker, which takes the connection over (enter.c): for the
- * gateway it is then over. Otherwise it is relayed over a socket to the worker until it is over.
+ * WAIT_PROOF. Then it waits for its session's worker. A tunnel is handed over (enter.c): the worker
+ * has the connection, and the visitor ends. All others are relayed to the worker to their end.
  *
  *   FIRST -> HEAD -----------------> ENTERING -> RELAY -> LINGER -> CLOSED
  *     \-> GREETING -> LOGIN -/  \      \-> CLOSED (handed over)
@@ -115,8 +115,8 @@ struct visitor {
 	bool tls_inside;        /* its bytes are transparent TLS (hello.c) */
 	uint8_t alert;          /* tls_inside: the alert of ANSWER_MALFORMED */
 	bool certified;         /* SOCKS5: proved by its certificate, without a login */
-	bool tunnel;            /* one client's from now on: the worker may have it (enter.c) */
-	bool handing;           /* ENTERING: the supervisor was given the connection */
+	bool tunnel;            /* it carries one client only: the worker may get it (enter.c) */
+	bool handing;           /* ENTERING: the last question handed the connection over */
 	enum message_form form; /* the protocol that the worker is told */
 	enum carry carry;
 	struct body_meter meter; /* the body of the last request that was passed on */
@@ -156,7 +156,7 @@ bool http2_open(struct visitor *c);
 /* Closes the streams of the connection. */
 void http2_close(struct visitor *c);
 void http2_close_all(struct gateway *g);
-/* Takes no further streams: clients open them on connections of their own. */
+/* Tells all clients in HTTP/2 to open further streams on new connections (GOAWAY). */
 void http2_refuse_all(struct gateway *g);
 /* http2.c: a handler, as those below. */
 bool visitor_http2(struct visitor *c);

@@ -13,12 +13,11 @@
  */
 #include "vethguard/ipc/counters.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "ipc/boot_file.h"
 #include "ipc/private.h"
 
 #define LAYOUT 0x76676331u /* of head and entries: changes with them */
@@ -27,7 +26,6 @@
 #define PART_BITS 24
 #define PART_MASK ((UINT64_C(1) << PART_BITS) - 1)
 #define AMOUNT_BITS 40
-#define BOOT_ID_BYTES 36
 _Static_assert(SLOTS > PARTS + 1 && PART_BITS + AMOUNT_BITS == 64, "slots and bits suffice");
 
 struct counter {
@@ -37,77 +35,25 @@ struct counter {
 };
 
 struct counters_memory {
-	uint32_t layout;
-	char boot_id[BOOT_ID_BYTES]; /* of a file */
+	struct boot_head head; /* of a file; in a memfd all zeros */
 	_Alignas(64) struct counter counters[COUNTERS_MAX];
 };
 
 /* --- the memory --- */
-
-static bool read_boot_id(char out[BOOT_ID_BYTES])
-{
-	int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
-	ssize_t n = fd < 0 ? -1 : read(fd, out, BOOT_ID_BYTES);
-
-	if (fd >= 0)
-		close(fd);
-	return n == BOOT_ID_BYTES;
-}
 
 int counters_create(void)
 {
 	return ipc_memory_new("vethguard-counters", sizeof(struct counters_memory));
 }
 
-/* Gives a new file its head and size. Allocates no space for the rest: most counters are free. */
-static int make_file(int fd)
-{
-	struct counters_memory head = {.layout = LAYOUT};
-	const size_t n = offsetof(struct counters_memory, counters);
-
-	if (!read_boot_id(head.boot_id))
-		return -EIO;
-	if (ftruncate(fd, sizeof(struct counters_memory)) < 0)
-		return -errno;
-	ssize_t done = pwrite(fd, &head, n, 0);
-	if (done == (ssize_t)n)
-		return 0;
-	return done < 0 ? -errno : -ENOSPC;
-}
-
 int counters_create_at(int directory, const char *name)
 {
-	int fd = openat(directory, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-	int rc;
-
-	if (fd < 0)
-		return -errno;
-	rc = make_file(fd);
-	if (rc == 0)
-		return fd;
-	unlinkat(directory, name, 0);
-	close(fd);
-	return rc;
+	return boot_file_create(directory, name, LAYOUT, sizeof(struct counters_memory));
 }
 
 static int look_at_file(int fd, off_t size)
 {
-	char head[offsetof(struct counters_memory, boot_id) + BOOT_ID_BYTES];
-	char boot_id[BOOT_ID_BYTES];
-	const uint32_t layout = LAYOUT;
-
-	if (size != sizeof(struct counters_memory))
-		return -EBADMSG;
-	ssize_t n = pread(fd, head, sizeof(head), 0);
-	if (n < 0)
-		return -errno;
-	if (n != sizeof(head) || memcmp(head, &layout, sizeof(layout)) != 0)
-		return -EBADMSG;
-	if (!read_boot_id(boot_id))
-		return -EIO;
-	return memcmp(head + offsetof(struct counters_memory, boot_id), boot_id, BOOT_ID_BYTES) == 0
-	               ? 0
-	               : -EBADMSG;
+	return boot_file_check(fd, size, LAYOUT, sizeof(struct counters_memory));
 }
 
 int counters_open_at(int directory, const char *name)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Theory of operation: a place is one word, which only the worker of its seat changes. A worker
- * adds first and then compares the sum of all seats with the maximum: of two workers at the same
- * time both may be refused, but they never both pass beyond the maximum.
+ * Theory of operation: for each gauge a seat has one word, which only the worker of the seat
+ * changes. A worker adds first, and then compares the sum of all seats with the maximum. So two
+ * workers that ask at the same time may both be refused, but never both exceed the maximum.
  */
 #include "vethguard/ipc/team.h"
 
@@ -60,7 +60,7 @@ bool team_enter(const struct team *team, uint32_t gauge, uint64_t max)
 	return false;
 }
 
-/* The word may hold anything: it never falls below zero. */
+/* Another worker may have written anything to the word, so it is not decremented below zero. */
 void team_leave(const struct team *team, uint32_t gauge)
 {
 	_Atomic uint32_t *place = &team->memory->open[gauge][team->seat];

@@ -19,7 +19,7 @@
 /* The range that systemd uses for dynamic users: no distribution assigns fixed ids from it. */
 #define JAIL_ID_FIRST 61184u
 #define JAIL_ID_LAST 65519u
-#define JAIL_ID_ROLES 6u
+#define JAIL_ID_ROLES 7u
 
 static const char *const role_users[] = {
         [JAIL_KEEPER] = "_vethguard-keeper",
@@ -28,6 +28,7 @@ static const char *const role_users[] = {
         [JAIL_FETCH] = "_vethguard-fetch",
         [JAIL_TOKEN] = "_vethguard-token",
         [JAIL_GATEWAY] = "_vethguard-gateway",
+        [JAIL_QUOTA] = "_vethguard-quota",
 };
 _Static_assert(sizeof(role_users) / sizeof(role_users[0]) == JAIL_ID_ROLES, "a user per role");
 

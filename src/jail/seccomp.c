@@ -61,6 +61,9 @@ static const int fetch_calls[] = {CALL(connect), CALL(getsockopt), CALL(getsockn
 static const int gateway_calls[] = {
         CALL(accept4), CALL(getsockopt), CALL(getsockname), CALL(shutdown), LIST_END};
 
+/* One connection to one server, and the resolvers'. */
+static const int quota_calls[] = {CALL(connect), CALL(getsockopt), CALL(shutdown), LIST_END};
+
 /* There is nothing to open, but libraries ask: they get an error. */
 static const int fetch_refused[] = {CALL(open), CALL(openat), CALL(access), CALL(faccessat),
         CALL(faccessat2), CALL(stat), CALL(readlink), CALL(readlinkat), CALL(socketpair),
@@ -88,6 +91,7 @@ static const int *const role_calls[] = {
         [JAIL_FETCH] = fetch_calls,
         [JAIL_TOKEN] = token_calls,
         [JAIL_GATEWAY] = gateway_calls,
+        [JAIL_QUOTA] = quota_calls,
 };
 
 /* Needed by the sanitizers' run-time: more memory calls; file calls are refused instead of fatal,
@@ -288,7 +292,7 @@ static int build(scmp_filter_ctx filter, enum jail_role role, bool binds)
 		rc = allow_common_arguments(filter);
 	if (rc == 0 && role != JAIL_TOKEN)
 		rc = allow_nonblocking(filter, role);
-	if (rc == 0 && (role == JAIL_WORKER || role == JAIL_FETCH))
+	if (rc == 0 && (role == JAIL_WORKER || role == JAIL_FETCH || role == JAIL_QUOTA))
 		rc = allow_network(filter);
 	if (rc == 0 && role == JAIL_FETCH)
 		rc = allow_all(filter, SCMP_ACT_ERRNO(EACCES), fetch_refused);

@@ -16,6 +16,7 @@
 #include "supervisor/os/mlock.h"
 #include "supervisor/events/head.h"
 #include "supervisor/process/confinement.h"
+#include "supervisor/sandbox/quotas.h"
 
 /* Registry. */
 
@@ -87,7 +88,7 @@ static int hold_programs(const struct supervisor *sv)
 	/* The last ones exist only in the daemon. */
 	const char *const names[] = {"vethguard-keeper", "vethguard-recorder", "vethguard-worker",
 	        "vethguard-fetch", sv->persistent ? "vethguard-token" : NULL, "vethguard-gateway",
-	        NULL};
+	        sv->persistent ? "vethguard-quota" : NULL, NULL};
 	char why[512];
 
 	for (const char *const *name = names; *name; name++) {
@@ -120,6 +121,8 @@ int supervisor_start(struct supervisor *sv, struct loop *loop, const char **step
 	memory_trusted_init(&sv->trusted);
 	sv->trusted.local = sv->persistent;
 	sv->mounts = -1;
+	sv->quota.bell = -1;
+	sv->quota.on_start = quotas_tell_all;
 	source_leases_init(&sv->leases, loop);
 	sv->leases.trusted = &sv->trusted;
 	sv->leases.on_idle = on_leases_idle;
@@ -172,6 +175,7 @@ void supervisor_finish(struct supervisor *sv, int status)
 	role_stop(&sv->recorder, supervisor_next_id(sv), SUPERVISOR_STOP_MS);
 	role_stop(&sv->keeper, supervisor_next_id(sv), SUPERVISOR_STOP_MS);
 	gateway_stop(sv);
+	quota_stop(sv);
 	supervisor_stop_when_alone(sv);
 }
 
@@ -180,7 +184,7 @@ void supervisor_finish(struct supervisor *sv, int status)
 void supervisor_stop_when_alone(struct supervisor *sv)
 {
 	if (!sv->finishing || role_runs(&sv->keeper) || role_runs(&sv->recorder) ||
-	        role_runs(&sv->gateway.role))
+	        role_runs(&sv->gateway.role) || role_runs(&sv->quota.role))
 		return;
 	if (!sv->persistent && !source_leases_are_idle(&sv->leases) && !sv->leases_over)
 		source_leases_hurry(&sv->leases);
@@ -196,6 +200,7 @@ void supervisor_fini(struct supervisor *sv)
 	sandbox_free(s);
 	worker_pool_close(sv);
 	gateway_close(sv);
+	quota_close(sv);
 	gate_host_close(sv->gates);
 	loop_timer_close(&sv->keeper_life.timer);
 	loop_timer_close(&sv->keeper_life.health.timer);

@@ -12,6 +12,7 @@
 #include "supervisor/process/gateway.h"
 #include "supervisor/process/keeper.h"
 #include "supervisor/process/key_tokens.h"
+#include "supervisor/process/quota.h"
 #include "supervisor/sandbox/sandbox.h"
 #include "supervisor/sandbox/worker_pool.h"
 
@@ -51,6 +52,7 @@ struct supervisor {
 	struct token_process token;                         /* persistent only */
 	struct token_process key_tokens[CONFIG_TOKENS_MAX]; /* persistent only */
 	struct gateway_life gateway;                        /* process/gateway.h; persistent */
+	struct quota_life quota;                            /* process/quota.h; persistent */
 	int names;           /* persistent: directory of the sandboxes' synthetic names */
 	const char *bundles; /* persistent: where bundles are kept (config/bundle_store.h) */
 	int limits;          /* persistent: directory of what their limits have counted */

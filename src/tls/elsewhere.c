@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Theory of operation: OpenSSL wants a signature from within the handshake, and the token gives it
- * much later. OpenSSL's own way to wait is a job (ASYNC_start_job(3)), which has a stack of its
- * own: ASYNC_pause_job() leaves the job in the middle of SSL_do_handshake(), which then returns,
- * and the next call of SSL_do_handshake() goes on there. A job's stack has 32 KiB, so only what
- * follows the server's request for a certificate runs in one (SSL_MODE_ASYNC): on_asked() stops the
- * handshake there once, when the server's certificate is verified already.
+ * Theory of operation: OpenSSL asks for a signature in the middle of the handshake, and the token
+ * gives it much later. OpenSSL waits by a job (ASYNC_start_job(3)), which has a stack of its own:
+ * ASYNC_pause_job() leaves the job in the middle of SSL_do_handshake(), which then returns; the
+ * next call of SSL_do_handshake() goes on there. A job's stack has 32 KiB, so only what follows the
+ * server's request for a certificate runs in one (SSL_MODE_ASYNC): on_asked() stops the handshake
+ * there once. The server's certificate is verified by then.
  *
  * The certificate's public key takes the place of the private one. The provider of library.c offers
  * digest_sign() in place of OpenSSL's own function. For such a connection it computes the digest,
- * waits for the signature, and verifies it with the public key; for this its context is prepared to
- * verify. Every other signature is made as ever.
+ * waits for the signature, and verifies it with the public key; so its context is initialized for
+ * verifying. For every other connection it signs as OpenSSL does.
  */
 #include "tls/elsewhere.h"
 

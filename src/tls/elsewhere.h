@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* elsewhere: the handshake of a client whose certificate's key is elsewhere (in a PKCS #11 token):
- * it stops where the key has to sign, and goes on with the signature. */
+/* elsewhere: the handshake of a client whose certificate's key is elsewhere (in a PKCS #11 token).
+ * The handshake stops where the key has to sign, and goes on when the signature is there. */
 #ifndef VETHGUARD_SRC_TLS_ELSEWHERE_H
 #define VETHGUARD_SRC_TLS_ELSEWHERE_H
 
@@ -27,13 +27,14 @@ struct elsewhere {
 /* Returns the signature algorithms of OpenSSL's provider, of which RSA and ECDSA stop for a
  * signature from elsewhere. */
 const OSSL_ALGORITHM *elsewhere_listen(const OSSL_ALGORITHM *all);
-/* False: this OpenSSL offers its algorithms in another way, so no such handshake is possible. */
+/* Returns false if this OpenSSL offers its algorithms in another way: then no such handshake is
+ * possible. */
 bool elsewhere_is_possible(void);
-/* Shows a certificate whose key is elsewhere. Returns false on failure. */
+/* Presents a certificate whose key is elsewhere. Returns false on failure. */
 bool elsewhere_present(struct tls *tls, struct tls_identity *identity);
-/* SSL_do_handshake(), for any connection. *waits: it waits for a signature. */
+/* Calls SSL_do_handshake(), for any connection. *waits: the handshake waits for a signature. */
 int elsewhere_do_handshake(struct tls *tls, bool *waits);
-/* Before SSL_free(): ends the job that waits, and frees what belongs to it. */
+/* Ends the job that waits, if there is one, and frees tls->elsewhere. Call before SSL_free(). */
 void elsewhere_fini(struct tls *tls);
 
 #endif

@@ -72,7 +72,8 @@ struct tls *tls_of_ssl(const SSL *ssl);
 struct record_suites *tls_server_suites(struct tls_server *server);
 
 /* tls.c */
-/* Takes over the record layer if that is possible now. True: it is taken over, now or before. */
+/* Takes over the record layer if that is possible now. Returns true if it is taken over, now or
+ * earlier. */
 bool tls_is_taken_over(struct tls *tls);
 struct tls *tls_new(SSL_CTX *ctx, struct slice alpn, struct buf *out);
 /* Sets what both sides have in common. */

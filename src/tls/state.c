@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* State of a connection that tls.c, record.c and takeover.c share: whether it has failed, how many
- * messages without content its peer has sent, its certificate, and the end of OpenSSL's part. */
+ * messages without content its peer has sent, the client's certificate, and the end of OpenSSL's
+ * part. */
 #include <time.h>
 
 #include "tls/private.h"

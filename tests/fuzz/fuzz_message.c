@@ -55,6 +55,9 @@ TRY(token_signature)
 TRY(token_key_sign)
 TRY(key_token)
 TRY(credential_sign)
+TRY(quota_start)
+TRY(quota_budgets)
+TRY(quota_end)
 TRY(recorder_start)
 TRY(recorder_sandbox)
 TRY(recorder_ring)
@@ -153,6 +156,10 @@ static void (*const tries[])(
         [MESSAGE_TOKEN_KEY_SIGN] = try_token_key_sign,
         [MESSAGE_KEEPER_KEY_TOKEN] = try_key_token,
         [MESSAGE_KEEPER_KEY_TOKEN_LATE] = try_key_token,
+        [MESSAGE_QUOTA_START] = try_quota_start,
+        [MESSAGE_QUOTA_BUDGETS] = try_quota_budgets,
+        [MESSAGE_QUOTA_END] = try_quota_end,
+        [MESSAGE_QUOTA_SAYS] = try_text,
         [MESSAGE_RECORDER_START] = try_recorder_start,
         [MESSAGE_RECORDER_SANDBOX] = try_recorder_sandbox,
         [MESSAGE_RECORDER_RING] = try_recorder_ring,

@@ -83,11 +83,11 @@ class Doctor(Case):
     def test_each_program(self):
         """Whichever is missing is named, by doctor and by the supervisor that cannot hold it."""
         for missing in ("vethguard-keeper", "vethguard-worker", "vethguard-recorder", "vethguard-fetch", "vethguard-token",
-                        "vethguard-gateway"):
+                        "vethguard-gateway", "vethguard-quota"):
             with self.subTest(missing=missing), tempfile.TemporaryDirectory() as folder:
                 os.chmod(folder, 0o755)
                 for name in {"vethguard", "vethguardd", "vethguard-keeper", "vethguard-worker", "vethguard-recorder", "vethguard-fetch",
-                             "vethguard-token", "vethguard-gateway"} - {missing}:
+                             "vethguard-token", "vethguard-gateway", "vethguard-quota"} - {missing}:
                     shutil.copy(os.path.join(lab.BIN, name), folder)
                 self.finding("programs", "broken", missing, "make", works=False, binary=folder + "/vethguard")
                 r = subprocess.run([folder + "/vethguardd", "--state", folder + "/state", "--data", folder + "/data",

@@ -20,7 +20,7 @@ from support import SLOW, Case, policy, wait_until
 BIN = os.path.dirname(support.VETHGUARD)
 HOSTILE = os.path.join(os.path.dirname(BIN), "tests", "hostile")
 PROGRAMS = ("vethguard", "vethguardd", "vethguard-keeper", "vethguard-worker", "vethguard-recorder", "vethguard-fetch",
-            "vethguard-token", "vethguard-gateway")
+            "vethguard-token", "vethguard-gateway", "vethguard-quota")
 API = policy("https://api.lab.test")
 SIDE_BY_SIDE = 4
 
@@ -498,12 +498,13 @@ class Binaries(unittest.TestCase):
         "keeper": {"libseccomp", "libevent-2.1", "libssl", "libcrypto", "libc"},
         "recorder": {"libseccomp", "libevent-2.1", "libcrypto", "libc"},
         "gateway": {"libnghttp2", "libseccomp", "libevent-2.1", "libssl", "libcrypto", "libc"},
+        "quota": {"libhiredis", "libseccomp", "libevent-2.1", "libssl", "libcrypto", "libc"},
     }
     # Functions of libc that start a program, open a way out or reach into another process.
     REACH = re.compile(r"^(v?fork|clone|exec\w+|fexecve|posix_spawn\w*|system|popen|dlopen|ptrace|process_vm_\w+|kill|tgkill|"
                        r"pidfd_\w+|socket|connect|bind|listen|accept4?|getaddrinfo|gethostby\w+|res_\w+|setns|fopen\w*|"
                        r"io_uring_\w+|shm_open|mq_open)$")
-    REACHES = {"worker": {"socket", "connect", "bind", "accept4"}, "keeper": set(), "recorder": set(), "gateway": {"accept4"}}
+    REACHES = {"worker": {"socket", "connect", "bind", "accept4"}, "keeper": set(), "recorder": set(), "gateway": {"accept4"}, "quota": {"socket", "connect"}}
 
     def tool(self, *argv):
         return subprocess.run(argv, capture_output=True, text=True, check=True).stdout

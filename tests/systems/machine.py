@@ -13,7 +13,7 @@ import roots
 
 PACKAGES = ("base-files,base-passwd,libc-bin,bash,dash,coreutils,grep,sed,gawk,perl-base,findutils,diffutils,tar,gzip,hostname,login,passwd,util-linux,mount,"
             "procps,kmod,iproute2,nftables,netbase,ca-certificates,openssl,curl,python3,busybox-static,linux-image-cloud-arm64,libcmocka0,"
-            "libevent-2.1-7t64,libssl3t64,libnftnl11,libmnl0,libyaml-0-2,libseccomp2,libjansson4,libcurl4t64,zlib1g,libnghttp2-14")
+            "libevent-2.1-7t64,libssl3t64,libnftnl11,libmnl0,libyaml-0-2,libseccomp2,libjansson4,libcurl4t64,zlib1g,libnghttp2-14,libhiredis1.1.0")
 MODULES = "nf_tables nft_tproxy nft_socket nft_limit nft_log nfnetlink_log veth tun dummy bridge cls_bpf sch_ingress act_gact"
 INIT = r"""#!/bin/sh
 export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8

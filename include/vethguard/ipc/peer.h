@@ -14,7 +14,7 @@ struct ipc_message {
 	struct reader body;
 	int fds[MESSAGE_FDS_MAX]; /* after on_message those >= 0 are closed; set kept ones to -1 */
 	size_t fd_count;
-	bool lost; /* it came with descriptors for which this process has no room; fd_count is then 0 */
+	bool lost; /* it came with descriptors, but this process could open no more; fd_count is then 0 */
 };
 
 struct ipc_peer;
@@ -34,9 +34,9 @@ struct ipc_peer {
 	const char *name; /* for messages: "keeper", "worker of sandbox x" (borrowed) */
 	bool open;
 	bool may_lose; /* ipc_peer_may_lose() */
-	bool unread; /* the socket may hold more: the task reads on */
-	int failure; /* why it is being cut off; the task does it */
-	bool *alive; /* cleared by ipc_peer_close(): on_message may close, or free, the peer */
+	bool unread;   /* the socket may hold more: the task reads on */
+	int failure;   /* why it is being cut off; the task does it */
+	bool *alive;   /* cleared by ipc_peer_close(): on_message may close, or free, the peer */
 };
 #define IPC_QUEUE_MAX (1u << 20)
 #define IPC_QUEUE_FDS_MAX (2 * MESSAGE_FDS_MAX)
@@ -45,7 +45,8 @@ struct ipc_peer {
 int ipc_peer_open(struct loop *loop, struct ipc_peer *peer, int fd, const char *name, ipc_on_message on_message,
         ipc_on_end on_end);
 void ipc_peer_close(struct ipc_peer *peer); /* no callback follows */
-/* From now on on_message gets messages whose descriptors were lost, too. Otherwise such a message cuts the peer off. */
+/* From now on, on_message also gets messages whose descriptors were lost. Without this, such a message cuts the peer
+ * off. */
 void ipc_peer_may_lose(struct ipc_peer *peer);
 /* Handles what has arrived already, through on_message and, at the end of the stream, on_end. For a peer whose
  * process is known to have exited, so that its last messages are handled whichever sign of its end came first. */

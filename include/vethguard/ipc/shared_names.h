@@ -10,8 +10,8 @@
  * called shared_names_guard(); a worker's own tables stay.
  *
  * Two workers may have it open at a time: the one that opened it last is the newest. Both may claim unclaimed
- * indices; only the newest may replace a name. Any number of workers may watch it besides: they read what the newest
- * has written, and note only which names they use.
+ * indices; only the newest may replace a name. Any number of further workers may watch it: they read what the newest
+ * has written, and write only that they use a name.
  */
 #ifndef VETHGUARD_IPC_SHARED_NAMES_H
 #define VETHGUARD_IPC_SHARED_NAMES_H
@@ -44,7 +44,7 @@ int shared_names_open_at(int directory, const char *name);
 /* Maps it and becomes the newest; takes ownership of fd (closed in any case: the mapping lasts). Returns 0 or -errno
  * (-EBADMSG: an invalid size). */
 int shared_names_open(struct shared_names *names, int fd);
-/* Does the same without becoming the newest. */
+/* Maps it like shared_names_open(), but does not become the newest. */
 int shared_names_watch(struct shared_names *names, int fd);
 void shared_names_close(struct shared_names *names);
 
@@ -62,9 +62,9 @@ int shared_names_claim(struct shared_names *names, uint32_t *index);
 void shared_names_put(struct shared_names *names, uint32_t index, struct slice name, int64_t asked_ms);
 /* The name was asked for again. */
 void shared_names_asked(struct shared_names *names, uint32_t index, int64_t asked_ms);
-/* When that was, as whoever noted it last has written it. */
+/* Returns the time that shared_names_asked() or shared_names_put() wrote last, in any worker. */
 int64_t shared_names_asked_ms(const struct shared_names *names, uint32_t index);
-/* A number that changes whenever the name of an index below limit is written. */
+/* Returns a number that changes whenever the name of this index (below limit) is written. */
 uint32_t shared_names_version(const struct shared_names *names, uint32_t index);
 /* Copies the entry of an index below limit. Returns the size of the name; 0: none, or an invalid one. The bytes and
  * the time are whatever was written. */

@@ -34,14 +34,14 @@ void team_close(struct team *team);
  * max would be open at all seats together. Of two workers that ask at the same time for the last place, both may get
  * false. */
 bool team_enter(const struct team *team, uint32_t gauge, uint64_t max);
-/* Takes one back that team_enter() of this seat has counted. */
+/* Takes back one that team_enter() has counted at this seat. */
 void team_leave(const struct team *team, uint32_t gauge);
-/* How much is open under the gauge at all seats. */
+/* Returns how much is open under the gauge at all seats. */
 uint64_t team_open_count(const struct team *team, uint32_t gauge);
-/* Nothing is open at this team's seat any more: its worker is gone. */
+/* Sets all counts of this seat to 0: its worker is gone. */
 void team_clear(const struct team *team);
 
-/* Notes that somebody may be guessing the credential (below TEAM_CREDENTIALS). This stays so. */
+/* Notes that somebody may be guessing the credential (below TEAM_CREDENTIALS). The note stays as long as the memory. */
 void team_note_guess(const struct team *team, uint32_t credential);
 bool team_is_guessed(const struct team *team, uint32_t credential);
 

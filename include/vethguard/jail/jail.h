@@ -11,7 +11,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-enum jail_role { JAIL_KEEPER, JAIL_WORKER, JAIL_RECORDER, JAIL_FETCH, JAIL_TOKEN, JAIL_GATEWAY };
+enum jail_role { JAIL_KEEPER, JAIL_WORKER, JAIL_RECORDER, JAIL_FETCH, JAIL_TOKEN, JAIL_GATEWAY, JAIL_QUOTA };
 
 struct jail_ids {
 	uid_t uid;

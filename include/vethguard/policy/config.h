@@ -251,6 +251,23 @@ bool config_signers_equal(const struct config_gateway *a, const struct config_ga
 /* "EdDSA", "ES256", "RS256". */
 const char *config_algorithm_name(enum config_algorithm algorithm);
 
+#define CONFIG_QUOTA_USER_MAX 128
+#define CONFIG_QUOTA_DATABASE_MAX 15
+#define CONFIG_QUOTA_HOSTS_MAX 10000
+
+/* The server of budgets that several hosts share: Valkey or Redis. Zeroed before it is filled in, so that two of them
+ * can be compared with memcmp(3). */
+struct config_quota {
+	char host[POLICY_HOST_MAX + 1]; /* canonical name, or an address as text; empty: no server is configured */
+	struct ip address;              /* family 0: host is a name */
+	uint16_t port;
+	bool tls;
+	uint32_t database;
+	char user[CONFIG_QUOTA_USER_MAX + 1]; /* empty: the server's default user */
+	char password_file[PATH_MAX];         /* empty: the server wants none */
+	uint32_t hosts; /* among how many hosts a budget is divided while the server is away; 0: not said */
+};
+
 #define CONFIG_BUNDLES_MAX 4
 #define CONFIG_BUNDLE_NAME_MAX 24 /* bytes */
 #define CONFIG_BUNDLE_FILE_MAX 64 /* bytes of the name of a file in a bundle */
@@ -300,6 +317,7 @@ struct config {
 	size_t bundle_count;
 	struct config_bundle *bundles; /* owned */
 	struct config_ask ask;
+	struct config_quota quota;
 	size_t permit_count; /* private ranges that names may resolve to */
 	struct ip_prefix permit[CONFIG_PREFIXES_MAX];
 	struct ip_prefix pool4;    /* link and synthetic addresses; at least /24 */

@@ -15,6 +15,16 @@
 #define POLICY_LIMIT_PERIOD_MAX_S (31 * 86400)            /* seconds */
 #define POLICY_LIMIT_KEY 16                               /* bytes that name a counter */
 
+#define POLICY_HOSTS_PERIOD_MIN_S 60 /* of a budget that several hosts share */
+
+/* Whether several hosts share a budget, and what holds while their server cannot be asked. */
+enum policy_hosts {
+	POLICY_HOSTS_NONE = 0,   /* each host counts for itself */
+	POLICY_HOSTS_CLOSED = 1, /* nothing passes */
+	POLICY_HOSTS_LOCAL = 2,  /* each host has its share of the amount */
+	POLICY_HOSTS_COUNT
+};
+
 enum policy_limit_kind {
 	/* Amounts in a period. */
 	POLICY_LIMIT_REQUESTS, /* requests, relayed connections and datagram flows */
@@ -38,6 +48,7 @@ struct policy_limit {
 	bool budget;         /* the policy file has it under budget: */
 	bool floor;          /* the limit is the floor's; rule is POLICY_NONE then */
 	struct slice shared; /* label key: sandboxes with the same value share the counter; empty: each has its own */
+	enum policy_hosts hosts; /* with shared only */
 };
 
 uint32_t policy_limit_count(const struct policy *policy);
@@ -63,11 +74,17 @@ const char *policy_decimal(uint64_t millionths, char out[POLICY_DECIMAL_MAX]);
 void policy_limits_of(const struct policy *policy, uint32_t rule, uint32_t *first, uint32_t *count);
 /* True for a kind that is counted over a period. */
 bool policy_limit_has_period(enum policy_limit_kind kind);
+/* Returns the word of the policy file, "closed" or "local", or NULL for POLICY_HOSTS_NONE. */
+const char *policy_hosts_word(enum policy_hosts hosts);
 /* Returns the kind as the policy file names it: "requests", "upload", ... */
 const char *policy_limit_kind_name(enum policy_limit_kind kind);
 /* Writes "upload 10MB/1h" or "body 64KiB" to out. Returns out. */
 #define POLICY_LIMIT_TEXT_MAX 64
 const char *policy_limit_text(const struct policy_limit *limit, char out[POLICY_LIMIT_TEXT_MAX]);
+/* Writes who shares the limit: "", ", shared by label team" or ", shared by label team over hosts (closed without
+ * their server)". Returns out. */
+#define POLICY_LIMIT_SHARED_MAX (2 * POLICY_NAME_MAX + 80)
+const char *policy_limit_shared_text(const struct policy_limit *limit, char out[POLICY_LIMIT_SHARED_MAX]);
 /* Writes the key of the limit's counter in the memory of counters. Two limits have the same key if they are of rules
  * of the same name (or both of a policy, or both of a floor), of the same kind, and both or neither are budgets.
  * Policy, amount and period do not count. */

@@ -10,6 +10,7 @@
 #include "vethguard/credential/store.h"
 #include "vethguard/dns/responder.h"
 #include "vethguard/ipc/counters.h"
+#include "vethguard/ipc/quotas.h"
 #include "vethguard/ipc/team.h"
 #include "vethguard/ipc/shared_names.h"
 #include "vethguard/loop/resolver.h"
@@ -29,6 +30,7 @@ struct proxy_counters {
 	size_t count;
 	struct {
 		struct counters memory;
+		struct quotas quotas;             /* of budgets that several hosts share; memory NULL: none */
 		char shared[POLICY_NAME_MAX + 1]; /* key of the label that shares it; empty: the sandbox's own */
 	} of[PROXY_COUNTERS_MAX];
 };

@@ -35,8 +35,8 @@ struct key_set {
 	struct public_key keys[KEY_SET_KEYS_MAX];
 };
 
-/* Adds a key, whose handle is made here. Returns 0; -EINVAL: there is no such key; -EEXIST: one with this id and
- * algorithm is there; -ENOSPC; or -ENOMEM. */
+/* Adds a copy of the key, and makes its handle. Returns 0; -EINVAL: the key is not valid; -EEXIST: a key with this id
+ * and algorithm is there; or -ENOSPC. */
 int key_set_add(struct key_set *set, const struct public_key *key);
 /* Reads a JSON Web Key Set (RFC 7517). Keys for another use or of another kind are skipped. Refused, with why: a secret
  * or private key, a set with no key that can be used, or with two that could be taken for each other. *set is empty

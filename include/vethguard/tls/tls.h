@@ -91,8 +91,8 @@ struct tls_to_sign {
 };
 /* True if the handshake waits for a signature. */
 bool tls_wants_signature(const struct tls *tls, struct tls_to_sign *out);
-/* Takes the signature: r and s of equal length, or RSA's. Call tls_handshake() afterwards, which fails if the signature
- * is not one by the certificate's key. */
+/* Takes the signature. ECDSA: r and s, of equal length. Call tls_handshake() afterwards: it fails if the signature is
+ * not by the certificate's key. */
 void tls_take_signature(struct tls *tls, struct slice signature);
 
 /* Writes the hash of the server's certificate that channel bindings name ("tls-server-end-point", RFC 5929 section
@@ -132,7 +132,7 @@ const char *tls_error_text(const struct tls *tls);
 struct tls_state {
 	uint8_t suite;    /* 0 to 2: TLS_AES_128_GCM_SHA256, TLS_AES_256_GCM_SHA384, TLS_CHACHA20_POLY1305_SHA256 */
 	uint8_t secret_n; /* bytes of each secret */
-	uint64_t reading_next, writing_next; /* numbers of the next records */
+	uint64_t reading_next, writing_next;                                  /* numbers of the next records */
 	uint8_t reading[TLS_STATE_SECRET_MAX], writing[TLS_STATE_SECRET_MAX]; /* traffic secrets */
 };
 /* Copies the state. Returns false if no other process can go on with the connection now: it speaks TLS 1.2, OpenSSL

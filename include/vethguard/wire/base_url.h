@@ -31,9 +31,9 @@ const char *base_url_check_path(struct slice path);
 bool base_url_is_authority(struct slice text);
 
 /* Appends the head at p as the request that it stands for, in absolute-form, with the Host that belongs to it,
- * without Proxy-Authorization, and without fields of this name (empty: without none). Of a base URL with a token in
- * its path, Referer and what Vercel's proxy adds are left out too, which could hold it. As proxy_head_write() for the
- * rest. */
+ * without Proxy-Authorization, and without the fields named `without` (empty: none). If the token is in the path,
+ * fields that could hold it are left out, too: Referer, and those that Vercel's proxy adds. Otherwise like
+ * proxy_head_write(). */
 int base_url_write(const uint8_t *p, const struct proxy_head *head, const struct base_url *url, struct slice without,
         struct buf *out);
 /* The field name of key i of struct proxy_head. */

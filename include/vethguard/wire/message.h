@@ -10,6 +10,7 @@
 #include "vethguard/wire/message_fetch.h"
 #include "vethguard/wire/message_gateway.h"
 #include "vethguard/wire/message_keeper.h"
+#include "vethguard/wire/message_quota.h"
 #include "vethguard/wire/message_recorder.h"
 #include "vethguard/wire/message_rules.h"
 #include "vethguard/wire/message_run.h"

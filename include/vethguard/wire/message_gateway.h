@@ -60,32 +60,32 @@ struct message_gateway_session {
 	        token_hash; /* SHA-256, MESSAGE_TOKEN_HASH_BYTES; empty: its clients show signed tokens, or nothing */
 	size_t from_count;  /* 0: from anywhere */
 	struct ip_prefix from[MESSAGE_FROM_MAX];
-	bool by_address; /* a client's address proves it: token_hash is empty, and from is not */
-	bool callback;   /* its clients are proxies that ask about requests, and no others */
-	uint64_t admission; /* changes when the proofs before are not valid any more */
+	bool by_address;    /* a client's address proves it: token_hash is empty, and from is not */
+	bool callback;      /* its clients are proxies that ask about requests, and no others */
+	uint64_t admission; /* changes when earlier proofs become invalid */
 };
 
 struct message_gateway_session_end {
 	uint64_t sandbox_id;
 };
 
-/* A client's connection that is given away whole, with its descriptor: the worker goes on where the gateway has
+/* A client's connection that is handed over whole, with its descriptor: the worker goes on where the gateway has
  * stopped. Secret: the receiver wipes the datagram. */
 enum message_handed {
 	MESSAGE_HANDED_NOT = 0,   /* it stays with the gateway, which relays */
-	MESSAGE_HANDED_PROXY = 1, /* it begins as every connection to an explicit proxy */
-	/* SOCKS5: what comes next is the client's request. */
+	MESSAGE_HANDED_PROXY = 1, /* it begins like every connection to an explicit proxy */
+	/* SOCKS5: the client's request comes next. */
 	MESSAGE_HANDED_SOCKS = 2,
 	MESSAGE_HANDED_SOCKS_LOGIN = 3, /* the same, and the client waits for the answer to its login (RFC 1929) */
-	/* Transparent TLS: `first` is a request of SOCKS5 that the gateway has written, and then the client's bytes. The
-	 * client sees no answer of SOCKS5, but an alert of TLS if the request is refused. */
+	/* Transparent TLS: `first` is a request of SOCKS5 that the gateway has written, and then the client's bytes.
+	 * The client sees no answer of SOCKS5, but an alert of TLS if the request is refused. */
 	MESSAGE_HANDED_TRANSPARENT = 4,
 	MESSAGE_HANDED_COUNT
 };
-#define MESSAGE_FIRST_MAX 32768 /* bytes that the gateway has received, or written, and that come first */
+#define MESSAGE_FIRST_MAX 32768 /* bytes that the gateway has received or written, and that the worker reads first */
 #define MESSAGE_TRAFFIC_SECRET_MAX 48
 struct message_handover {
-	enum message_handed handed; /* MESSAGE_HANDED_NOT: nothing of the following is there */
+	enum message_handed handed; /* MESSAGE_HANDED_NOT: all other fields are empty */
 	struct slice first;
 	/* The state of the client's TLS, as in struct tls_state (tls/tls.h). Both empty: the client speaks no TLS. */
 	struct slice reading, writing;
@@ -104,7 +104,7 @@ struct message_gateway_enter { /* + fd: the client's connection, if it is handed
 };
 
 struct message_gateway_entered { /* + fd if entered, unless the connection was handed over */
-	bool entered; /* false: no worker serves the session at the moment */
+	bool entered;            /* false: no worker serves the session at the moment */
 };
 
 struct message_gateway_guesses { /* tells that an address has shown wrong proofs */

@@ -12,6 +12,9 @@
 struct message_worker_limits {
 	size_t count;
 	struct slice shared[MESSAGE_LIMITS_MAX]; /* key of the label; empty: the sandbox's own */
+	/* Several hosts share budgets of this memory: after its descriptor come that of the quotas (ipc/quotas.h) and
+	 * of the bell of vethguard-quota. */
+	bool has_quotas[MESSAGE_LIMITS_MAX];
 };
 
 #define MESSAGE_SEATS_MAX 64

@@ -235,10 +235,10 @@ enum message_type {
 	MESSAGE_KEEPER_KEY_TOKEN_LATE = 113, /* keeper -> supervisor: struct message_key_token: the token's process has
 	                                        to end, and why */
 	/* supervisor <-> gateway, continued */
-	MESSAGE_GATEWAY_HELD = 114, /* the reply to HOLD, no body, unless RESUME comes before: each connection that was
-	                               accepted has its worker, or has ended */
-	/* supervisor -> worker, no body: close all connections that the gateway has handed over: their proof is not
-	 * valid any more */
+	MESSAGE_GATEWAY_HELD = 114, /* no body: the reply to HOLD once each accepted connection has its worker or has
+	                               ended; there is none if RESUME comes before */
+	/* supervisor -> worker, no body: close all connections that the gateway has handed over, because their proof
+	 * has become invalid */
 	MESSAGE_WORKER_CUT = 115,
 	/* supervisor -> worker, before START, if the sandbox has several workers: struct message_worker_team + the
 	 * memory that they share (ipc/team.h) */
@@ -246,6 +246,12 @@ enum message_type {
 	/* supervisor -> worker, before a START whose policy has rules with mcp; no body, one fd: the memory of what
 	 * servers said of their tools, a table of ipc/shared_names.h */
 	MESSAGE_WORKER_TOOLS = 117,
+	/* supervisor <-> vethguard-quota: budgets that several hosts share */
+	MESSAGE_QUOTA_START = 118,   /* struct message_quota_start + fds as there */
+	MESSAGE_QUOTA_BUDGETS = 119, /* struct message_quota_budgets + fd: a memory of quotas */
+	MESSAGE_QUOTA_END = 120,     /* struct message_quota_end: nobody uses that memory any more */
+	MESSAGE_QUOTA_SAYS = 121,    /* vethguard-quota -> supervisor: struct message_text. Empty: the server answers;
+	                                otherwise why it does not */
 	MESSAGE_TYPE_COUNT
 };
 /* "WORKER_START", for logs; "?" if type is not a message. */

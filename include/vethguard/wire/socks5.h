@@ -2,8 +2,8 @@
 /*
  * socks5: parses what a client of SOCKS version 5 sends (RFC 1928): the greeting with its methods, a user and password
  * if that method was chosen (RFC 1929), then the request, whose command is CONNECT or UDP ASSOCIATE; and the header of
- * each datagram of an association. Also writes what a client asks for an association with, and parses the answers.
- * Pure.
+ * each datagram of an association. Also the client's side of an association: writes its requests, and parses the
+ * server's answers. Pure.
  */
 #ifndef VETHGUARD_WIRE_SOCKS5_H
 #define VETHGUARD_WIRE_SOCKS5_H

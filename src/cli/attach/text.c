@@ -326,17 +326,23 @@ static void put_policy_limits(const json_t *stats, const json_t *worker)
 	put_number("limits met", worker, "limits_met");
 	json_array_foreach(limits, i, limit)
 	{
-		const char *rule = control_text(limit, "rule");
-		char key[64], shown[160];
+		const char *rule = control_text(limit, "rule"),
+		           *quota = control_text(limit, "quota");
+		char key[64], shown[256];
+		int n;
 
 		snprintf(key, sizeof(key), "  %s", control_text(limit, "kind"));
-		snprintf(shown, sizeof(shown),
+		n = snprintf(shown, sizeof(shown),
 		        "%" JSON_INTEGER_FORMAT " of %" JSON_INTEGER_FORMAT
 		        " in %" JSON_INTEGER_FORMAT " s, %s%s",
 		        json_integer_value(json_object_get(limit, "used")),
 		        json_integer_value(json_object_get(limit, "amount")),
 		        json_integer_value(json_object_get(limit, "period_s")),
 		        rule && rule[0] ? "rule " : "the policy", rule ? rule : "");
+		if (quota && n > 0 && (size_t)n < sizeof(shown))
+			snprintf(shown + n, sizeof(shown) - (size_t)n,
+			        "; all hosts %" JSON_INTEGER_FORMAT ", %s",
+			        json_integer_value(json_object_get(limit, "used_by_hosts")), quota);
 		put_shown(key, shown);
 	}
 }

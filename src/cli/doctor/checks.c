@@ -126,7 +126,8 @@ static void check_user(struct doctor_finding *f)
 static void check_programs(struct doctor_finding *f)
 {
 	static const char *const programs[] = {"vethguardd", "vethguard-keeper", "vethguard-worker",
-	        "vethguard-recorder", "vethguard-fetch", "vethguard-token", "vethguard-gateway"};
+	        "vethguard-recorder", "vethguard-fetch", "vethguard-token", "vethguard-gateway",
+	        "vethguard-quota"};
 	char path[PATH_MAX], why[FAILURE_TEXT_MAX];
 
 	f->subject = "programs";

@@ -11,17 +11,17 @@ static bool is_counted(const struct explain *x)
 static void print_limit(const struct policy *policy, uint32_t index, const char *before)
 {
 	struct policy_limit limit;
-	char text[POLICY_LIMIT_TEXT_MAX], rule[POLICY_NAME_MAX + 4], label[2 * POLICY_NAME_MAX];
+	char text[POLICY_LIMIT_TEXT_MAX], rule[POLICY_NAME_MAX + 4],
+	        shared[POLICY_LIMIT_SHARED_MAX];
 
 	policy_limit(policy, index, &limit);
 	slice_escape(policy_rule_name(policy, limit.rule), rule, sizeof(rule));
-	slice_escape(limit.shared, label, sizeof(label));
-	printf("%s%s%s of %s%s%s%s", before, limit.budget ? "budget " : "",
+	printf("%s%s%s of %s%s%s", before, limit.budget ? "budget " : "",
 	        policy_limit_text(&limit, text),
 	        rule[0]       ? "rule "
 	        : limit.floor ? "the floor"
 	                      : "the policy",
-	        rule, limit.shared.n ? ", shared by label " : "", label);
+	        rule, policy_limit_shared_text(&limit, shared));
 }
 
 void explain_limits_text(const struct explain *x)
@@ -58,6 +58,8 @@ static void write_limit(const struct policy *policy, uint32_t index, struct json
 	json_bool(j, "budget", limit.budget);
 	if (limit.shared.n)
 		json_string(j, "shared", limit.shared, 0);
+	if (limit.hosts)
+		json_literal(j, "hosts", policy_hosts_word(limit.hosts));
 	json_end_object(j);
 }
 

@@ -9,7 +9,9 @@ static void compile_limit(struct compiler *c, const struct model_limit *from)
 	        .rule = from->rule,
 	        .kind = from->kind,
 	        .period_s = from->period_s,
-	        .flags = (from->budget ? LIMIT_BUDGET : 0u) | (from->floor ? LIMIT_FLOOR : 0u),
+	        .flags = (from->budget ? LIMIT_BUDGET : 0u) | (from->floor ? LIMIT_FLOOR : 0u) |
+	                 (from->hosts ? LIMIT_HOSTS : 0u) |
+	                 (from->hosts == POLICY_HOSTS_LOCAL ? LIMIT_LOCAL : 0u),
 	        .shared = compile_text(c, from->shared)};
 
 	compile_push(c, SECTION_LIMITS, &out);

@@ -2,8 +2,8 @@
 /*
  * Theory of operation: the configuration is read through the same tree as policies. Numbers and
  * durations are rows of two tables (key, field, default, bounds). Every other key has a reader
- * function; those of resolver:, ca:, gateway:, ask: and egress: are in files of their own. The
- * values start as the defaults, so an empty mapping changes nothing.
+ * function; those of resolver:, ca:, gateway:, ask:, quota: and egress: are in files of their own.
+ * The values start as the defaults, so an empty mapping changes nothing.
  *
  *   resolver: {servers: [9.9.9.9, "[2620:fe::fe]:53"], hosts: {git.example: 192.0.2.7}}
  *   ca: {root: root.pem, key: "file:root.key"}
@@ -16,6 +16,7 @@
  *   gateway: {listen: "0.0.0.0:8443", certificate: gateway.pem, key: gateway.key}
  *   bundles: [{name: fleet, source: "https://control.example/fleet.bundle", keys: fleet.pub}]
  *   ask: {webhook: {url: "https://chat.example/hook", key: "file:hook.key"}}
+ *   quota: {server: "rediss://quota.corp", password: "file:quota.password", hosts: 3}
  *   audit_file: /var/log/vethguard/audit.jsonl
  *   floor: /etc/vethguard/floor.yaml
  *   workers: 2
@@ -260,7 +261,7 @@ static void read_top(struct tree *tree, bool is_private, struct config *config)
 {
 	static const char *const known[] = {"vethguard", "resolver", "ca", "ca_files", "permit",
 	        "pools", "proxy_port", "egress", "audit_file", "limits", "timeouts", "watch",
-	        "gateway", "bundles", "ask", "floor", "tokens", "workers", NULL};
+	        "gateway", "bundles", "ask", "quota", "floor", "tokens", "workers", NULL};
 	static const struct tree_refusal refused[] = {{"allow", OF_POLICY}, {"deny", OF_POLICY},
 	        {"credentials", OF_POLICY}, {"groups", OF_POLICY}, {"include", OF_POLICY},
 	        {"variables", OF_POLICY}, {"mode", OF_POLICY}, {NULL, NULL}};
@@ -286,6 +287,8 @@ static void read_top(struct tree *tree, bool is_private, struct config *config)
 	config_check_bundle_names(tree, config);
 	if ((node = tree_get(root, "ask")))
 		config_read_ask(tree, node, &config->ask);
+	if ((node = tree_get(root, "quota")))
+		config_read_quota(tree, node, &config->quota);
 	if ((node = tree_get(root, "ca_files")))
 		read_ca_files(tree, node, config);
 	if ((node = tree_get(root, "permit")))

@@ -11,7 +11,6 @@
 #include <errno.h>
 
 #include "policy/config/read.h"
-#include "policy/credentials/source.h"
 #include "vethguard/base/buf.h"
 #include "vethguard/policy/json.h"
 #include "vethguard/policy/url.h"
@@ -88,20 +87,6 @@ static void read_url(struct tree *tree, const struct tree_node *node, char *out)
 		memcpy(out, text.p, text.n);
 }
 
-static void read_key(struct tree *tree, const struct tree_node *node, char out[PATH_MAX])
-{
-	struct policy_credential source = {0};
-
-	tree->secretive = true;
-	load_source_value(tree, node, slice_from_string(tree->file), &source);
-	tree->secretive = false;
-	if (source.source == POLICY_SOURCE_FILE && source.location.n &&
-	        source.location.n < PATH_MAX)
-		memcpy(out, source.location.p, source.location.n);
-	else if (!tree->wrong)
-		tree_error(tree, node, "key has to be file:PATH");
-}
-
 static void read_program(struct tree *tree, const struct tree_node *list, struct config_texts *out)
 {
 	struct slice text;
@@ -172,7 +157,7 @@ static void read_hook(struct tree *tree, const struct tree_node *map, const char
 	else
 		tree_error(tree, map, "%s needs a url", what);
 	if ((node = tree_get(map, "key")))
-		read_key(tree, node, out->key_file);
+		config_read_key_file(tree, node, "key", out->key_file);
 	else if (!has_text)
 		tree_error(tree, map, "%s needs a key: file:PATH", what);
 	if (has_text && (node = tree_get(map, "text")))

@@ -12,6 +12,10 @@
 /* Reads a path, relative to the configuration file. False: reported. */
 bool config_read_path(
         struct tree *tree, const struct tree_node *node, const char *what, char out[PATH_MAX]);
+/* key_file.c: reads "file:PATH", relative to the configuration file; the file holds a secret, which
+ * is not read. */
+void config_read_key_file(
+        struct tree *tree, const struct tree_node *node, const char *what, char out[PATH_MAX]);
 /* Moves the password of a URL out of the text into out. Returns 0 or -errno. out stays empty if
  * there is more than one password. */
 int config_take_password(char *text, size_t n, struct secret *out);
@@ -31,6 +35,8 @@ void config_read_gateway(
         struct tree *tree, const struct tree_node *map, struct config_gateway *gateway);
 /* hook.c */
 void config_read_ask(struct tree *tree, const struct tree_node *map, struct config_ask *ask);
+/* quota.c */
+void config_read_quota(struct tree *tree, const struct tree_node *map, struct config_quota *quota);
 /* gateway_udp.c: reads udp_ports and udp_address. */
 void config_read_gateway_udp(
         struct tree *tree, const struct tree_node *map, struct config_gateway *gateway);

@@ -6,7 +6,7 @@
 #include "policy/diff/text.h"
 #include "vethguard/policy/limits.h"
 
-#define LINE_MAX (2 * POLICY_LIMIT_TEXT_MAX + 4 * POLICY_NAME_MAX + 128)
+#define LINE_MAX (2 * (POLICY_LIMIT_TEXT_MAX + POLICY_NAME_MAX + POLICY_LIMIT_SHARED_MAX) + 128)
 
 /* Finds the limit of b that has the same key as limit l of a. Returns false if b has none. */
 static bool find(const struct policy *a, const struct policy_limit *l, const struct policy *b,
@@ -29,21 +29,22 @@ static const char *words(
         const struct policy *policy, const struct policy_limit *l, char *out, size_t size)
 {
 	struct slice rule = policy_rule_name(policy, l->rule);
-	char text[POLICY_LIMIT_TEXT_MAX];
+	char text[POLICY_LIMIT_TEXT_MAX], shared[POLICY_LIMIT_SHARED_MAX];
 
-	snprintf(out, size, "%s%s%.*s: %s%s%.*s", l->budget ? "budget of " : "limit of ",
+	snprintf(out, size, "%s%s%.*s: %s%s", l->budget ? "budget of " : "limit of ",
 	        rule.n     ? "rule "
 	        : l->floor ? "the floor"
 	                   : "the policy",
-	        SLICE_ARG(rule), policy_limit_text(l, text),
-	        l->shared.n ? ", shared by label " : "", SLICE_ARG(l->shared));
+	        SLICE_ARG(rule), policy_limit_text(l, text), policy_limit_shared_text(l, shared));
 	return out;
 }
 
-/* True if a lets more pass than b in some span of time, or if b is shared and a not by the same
- * label. */
+/* True if a lets more pass than b in some span of time: also if b is shared and a not by the same
+ * label, and if b is shared over hosts and a not, or not closed while their server is away. */
 static bool has_more(const struct policy_limit *a, const struct policy_limit *b)
 {
+	if (b->hosts && a->hosts != b->hosts && a->hosts != POLICY_HOSTS_CLOSED)
+		return true;
 	return a->amount > b->amount || a->period_s < b->period_s ||
 	       (b->shared.n && !slice_equals(a->shared, b->shared));
 }

@@ -357,6 +357,13 @@ static bool exposes_are_sound(const struct policy *policy)
 	return true;
 }
 
+static bool hosts_are_sound(const struct image_limit *l)
+{
+	if (!(l->flags & LIMIT_HOSTS))
+		return !(l->flags & LIMIT_LOCAL);
+	return l->flags & LIMIT_BUDGET && l->shared.n && l->period_s >= POLICY_HOSTS_PERIOD_MIN_S;
+}
+
 /* Checks the limits, and their order, by which policy_limits_of() searches. */
 static bool limits_are_sound(const struct policy *policy)
 {
@@ -367,10 +374,13 @@ static bool limits_are_sound(const struct policy *policy)
 		const struct image_limit *l = image_limit_at(policy, i);
 		uint64_t place = l->rule == POLICY_NONE ? 0 : UINT64_C(1) + l->rule;
 
-		if (l->kind >= POLICY_LIMIT_KIND_COUNT || l->flags > (LIMIT_BUDGET | LIMIT_FLOOR) ||
+		if (l->kind >= POLICY_LIMIT_KIND_COUNT ||
+		        l->flags > (LIMIT_BUDGET | LIMIT_FLOOR | LIMIT_HOSTS | LIMIT_LOCAL) ||
 		        ((l->flags & LIMIT_FLOOR) != 0 && l->rule != POLICY_NONE) ||
 		        l->amount == 0 || l->amount > POLICY_LIMIT_AMOUNT_MAX || place < last ||
 		        (l->rule != POLICY_NONE && l->rule >= image_count(policy, SECTION_RULES)))
+			return false;
+		if (!hosts_are_sound(l))
 			return false;
 		if (l->period_s > POLICY_LIMIT_PERIOD_MAX_S ||
 		        policy_limit_has_period((enum policy_limit_kind)l->kind) !=

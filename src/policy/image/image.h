@@ -270,7 +270,9 @@ struct image_from {
 	uint32_t kind;             /* enum policy_from_kind */
 };
 
-enum image_limit_flag { LIMIT_BUDGET = 1, LIMIT_FLOOR = 2 };
+/* LIMIT_HOSTS: several hosts share it; with LIMIT_LOCAL each has its share while their server is
+ * away. */
+enum image_limit_flag { LIMIT_BUDGET = 1, LIMIT_FLOOR = 2, LIMIT_HOSTS = 4, LIMIT_LOCAL = 8 };
 
 /* A limit (policy/limits.h). The policy's limits come first, then the rules' in the order of the
  * rules. */

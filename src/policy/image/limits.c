@@ -36,7 +36,10 @@ void policy_limit(const struct policy *policy, uint32_t index, struct policy_lim
 	        .period_s = l->period_s,
 	        .budget = (l->flags & LIMIT_BUDGET) != 0,
 	        .floor = (l->flags & LIMIT_FLOOR) != 0,
-	        .shared = image_slice(policy, l->shared)};
+	        .shared = image_slice(policy, l->shared),
+	        .hosts = l->flags & LIMIT_LOCAL   ? POLICY_HOSTS_LOCAL
+	                 : l->flags & LIMIT_HOSTS ? POLICY_HOSTS_CLOSED
+	                                          : POLICY_HOSTS_NONE};
 }
 
 /* Returns the place of a rule, or of the policy (0), in the order of limits. */
@@ -127,6 +130,31 @@ const char *policy_limit_kind_name(enum policy_limit_kind kind)
 }
 
 /* --- words --- */
+
+const char *policy_hosts_word(enum policy_hosts hosts)
+{
+	static const char *const words[POLICY_HOSTS_COUNT] = {
+	        [POLICY_HOSTS_CLOSED] = "closed", [POLICY_HOSTS_LOCAL] = "local"};
+
+	return words[hosts];
+}
+
+const char *policy_limit_shared_text(
+        const struct policy_limit *limit, char out[POLICY_LIMIT_SHARED_MAX])
+{
+	char label[2 * POLICY_NAME_MAX];
+
+	out[0] = 0;
+	if (limit->shared.n)
+		snprintf(out, POLICY_LIMIT_SHARED_MAX, ", shared by label %s%s",
+		        slice_escape(limit->shared, label, sizeof(label)),
+		        limit->hosts == POLICY_HOSTS_CLOSED
+		                ? " over hosts (closed without their server)"
+		        : limit->hosts == POLICY_HOSTS_LOCAL
+		                ? " over hosts (a host's share without their server)"
+		                : "");
+	return out;
+}
 
 static bool is_size(enum policy_limit_kind kind)
 {

@@ -126,8 +126,9 @@ struct model_limit {
 	uint64_t amount;
 	uint32_t period_s;
 	bool budget;
-	bool floor;          /* the floor's, not the policy's */
-	struct slice shared; /* as struct policy_limit */
+	bool floor;              /* the floor's, not the policy's */
+	struct slice shared;     /* as struct policy_limit */
+	enum policy_hosts hosts; /* as struct policy_limit */
 };
 
 /* A whole image that is put into another one. */

@@ -13,9 +13,10 @@
 static const char *const limit_keys[] = {
         "requests", "upload", "download", "tokens", "cost", "connections", "streams", "body", NULL};
 static const char *const budget_keys[] = {
-        "requests", "upload", "download", "tokens", "cost", "shared", NULL};
+        "requests", "upload", "download", "tokens", "cost", "shared", "hosts", NULL};
 static const struct tree_refusal limit_refused[] = {
         {"shared", "belongs under budget: a limit counts one sandbox"},
+        {"hosts", "belongs under budget: a limit counts one sandbox"},
         {"rate", "does not exist here: write requests: 600/1m"},
         {"bytes", "does not exist here: write upload: or download:"}, {NULL, NULL}};
 static const struct tree_refusal budget_refused[] = {
@@ -109,11 +110,20 @@ static bool parse_limit(struct slice text, struct model_limit *out)
 	return true;
 }
 
+/* Who shares a budget. */
+struct sharing {
+	struct slice shared;
+	enum policy_hosts hosts;
+};
+
 static void take_limit(struct limits_parse *p, const struct tree_node *node,
-        enum policy_limit_kind kind, struct slice shared)
+        enum policy_limit_kind kind, const struct sharing *sharing)
 {
-	struct model_limit limit = {
-	        .rule = p->rule, .kind = kind, .budget = p->budget, .shared = shared};
+	struct model_limit limit = {.rule = p->rule,
+	        .kind = kind,
+	        .budget = p->budget,
+	        .shared = sharing->shared,
+	        .hosts = sharing->hosts};
 	const char *what = policy_limit_kind_name(kind);
 	char quoted[TREE_QUOTE_MAX];
 	struct slice text;
@@ -126,6 +136,12 @@ static void take_limit(struct limits_parse *p, const struct tree_node *node,
 		        policy_limit_has_period(kind)
 		                ? "; periods have s, m, h or d and at most 31 days"
 		                : "");
+		return;
+	}
+	if (limit.hosts && limit.period_s < POLICY_HOSTS_PERIOD_MIN_S) {
+		tree_error(p->tree, node,
+		        "%s: a budget that hosts share needs a period of at least 1m, not %s", what,
+		        tree_quote(text, quoted));
 		return;
 	}
 	if (p->l->model.limit_count == POLICY_LIMITS_MAX) {
@@ -166,9 +182,25 @@ static void take_shared(struct limits_parse *p, const struct tree_node *node, st
 		        tree_quote(text, quoted));
 }
 
+static void take_hosts(
+        struct limits_parse *p, const struct tree_node *node, struct sharing *sharing)
+{
+	static const char *const words[] = {"closed", "local", NULL};
+	int word = tree_word(p->tree, node, "hosts", words);
+
+	if (word < 0)
+		return;
+	sharing->hosts = word == 0 ? POLICY_HOSTS_CLOSED : POLICY_HOSTS_LOCAL;
+	if (!sharing->shared.n)
+		tree_error(p->tree, node,
+		        "hosts needs shared: the key of a label that says which sandboxes share "
+		        "the "
+		        "budget");
+}
+
 static void take_map(struct limits_parse *p, const struct tree_node *map)
 {
-	struct slice shared = SLICE("");
+	struct sharing sharing = {SLICE(""), POLICY_HOSTS_NONE};
 	const struct tree_node *node;
 
 	if (!tree_is_map(p->tree, map, p->budget ? "budget" : "limits"))
@@ -176,11 +208,13 @@ static void take_map(struct limits_parse *p, const struct tree_node *map)
 	tree_check_keys(p->tree, map, p->budget ? budget_keys : limit_keys,
 	        p->budget ? budget_refused : limit_refused);
 	if (p->budget && (node = tree_get(map, "shared")))
-		take_shared(p, node, &shared);
+		take_shared(p, node, &sharing.shared);
+	if (p->budget && (node = tree_get(map, "hosts")))
+		take_hosts(p, node, &sharing);
 	for (int kind = 0; kind < POLICY_LIMIT_KIND_COUNT; kind++) {
 		node = tree_get(map, policy_limit_kind_name((enum policy_limit_kind)kind));
 		if (node && (!p->budget || policy_limit_has_period((enum policy_limit_kind)kind)))
-			take_limit(p, node, (enum policy_limit_kind)kind, shared);
+			take_limit(p, node, (enum policy_limit_kind)kind, &sharing);
 	}
 	if (!map->first)
 		tree_error(p->tree, map, "%s is empty; write requests: 600/1m, for example",

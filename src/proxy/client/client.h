@@ -80,7 +80,7 @@ struct client {
 	bool connected;                 /* ... and CONNECT, or SOCKS5, was accepted */
 	enum message_form form;         /* a base URL's: tls is set by each request */
 	bool handed;                    /* the gateway has handed it over (handover.c) */
-	bool quiet; /* ... with a request of SOCKS5 of whose answer the client knows nothing */
+	bool quiet; /* ... and wrote its SOCKS5 request: the client must not see the answer */
 	struct ip reached; /* where the client may send datagrams; family 0: nowhere */
 	struct client_association association;
 	bool tls; /* TLS is terminated here */
@@ -122,8 +122,8 @@ int client_open(struct listener *listener, int fd, const struct sockaddr *from);
  * has it. Returns false if there is none. */
 bool client_dialed_address(int fd, bool rewritten, struct ip *out, uint16_t *port);
 void client_close(struct client *client);
-/* handover.c. Goes on with a new connection where the gateway has stopped. Returns false if its TLS
- * cannot be used, or without memory. */
+/* handover.c. Goes on with a new connection where the gateway has stopped. Returns false if the
+ * state of its TLS cannot be used, or without memory; the caller closes the connection. */
 bool client_take_over(struct client *client, const struct message_handover *handover);
 /* handover.c. Resets all connections that were handed over. */
 void client_cut_handed(struct proxy *proxy);

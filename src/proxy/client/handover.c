@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A connection that the gateway has handed over: it has read the proof, and its last bytes come
- * with the connection. From here on this worker speaks to the client itself, inside of the TLS
- * between client and gateway if there is one.
+ * A connection that the gateway has handed over. The gateway has read the proof; the bytes that it
+ * received after the proof come with the connection. From here on this worker speaks to the client
+ * itself, and goes on with the TLS that the client began with the gateway, if there is one.
  */
 #include "proxy/client/client.h"
 

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "proxy/limit/quota.h"
 #include "proxy/private.h"
 #include "vethguard/base/clock.h"
 #include "vethguard/ipc/team.h"
@@ -76,6 +77,7 @@ static void open_limit(struct proxy *p, struct limit *limit)
 	if (limit->memory && !counters_are_lost(limit->memory))
 		limit->counter = counters_find(
 		        limit->memory, key, (uint64_t)limit->spec.period_s * MS_PER_S);
+	quota_find(p, limit, key);
 }
 
 static void read_limits(struct proxy *p)
@@ -160,8 +162,37 @@ static bool meet(
 {
 	p->limits.refused++;
 	if (hit)
-		*hit = (struct limit_hit){*limit, wait_ms};
+		*hit = (struct limit_hit){.limit = *limit, .wait_ms = wait_ms};
 	return false;
+}
+
+/* Hosts share the limit, and there is nothing left for this one. */
+static bool meet_quota(
+        struct proxy *p, const struct limit *limit, int64_t now_ms, struct limit_hit *hit)
+{
+	bool away;
+	int64_t wait_ms = quota_wait_ms(limit, now_ms, &away);
+
+	meet(p, &limit->spec, wait_ms, hit);
+	if (hit)
+		hit->away = away;
+	return false;
+}
+
+/* Adds n to the counter, and takes it from the lease. Returns false, with nothing added and *hit
+ * set, if either has no room. */
+static bool add_to(struct proxy *p, const struct limit *limit, int64_t now_ms, uint64_t n,
+        struct limit_hit *hit)
+{
+	if (!counters_add(limit->memory, limit->counter, now_ms, n, limit->spec.amount))
+		return meet(p, &limit->spec,
+		        counters_wait_ms(
+		                limit->memory, limit->counter, now_ms, n, limit->spec.amount),
+		        hit);
+	if (quota_take(p, limit, now_ms, n))
+		return true;
+	counters_take_back(limit->memory, limit->counter, now_ms, n);
+	return meet_quota(p, limit, now_ms, hit);
 }
 
 /* True if there was no memory for the limits themselves: nothing may pass, and *hit is set. */
@@ -176,15 +207,18 @@ static void take_back_before(struct walk w, const struct limit *end, int64_t now
 {
 	struct limit *limit;
 
-	while ((limit = walk_next(&w)) && limit != end)
-		if (is_counted(limit))
-			counters_take_back(limit->memory, limit->counter, now_ms, n);
+	while ((limit = walk_next(&w)) && limit != end) {
+		if (!is_counted(limit))
+			continue;
+		counters_take_back(limit->memory, limit->counter, now_ms, n);
+		quota_give_back(limit, now_ms, n);
+	}
 }
 
 bool limit_add(struct proxy *p, uint32_t rule, enum policy_limit_kind kind, uint64_t n,
         struct limit_hit *hit)
 {
-	int64_t now_ms, wait_ms;
+	int64_t now_ms;
 	struct limit *limit;
 	struct walk w;
 
@@ -199,12 +233,10 @@ bool limit_add(struct proxy *p, uint32_t rule, enum policy_limit_kind kind, uint
 			take_back_before(walk_begin(p, rule, kind), limit, now_ms, n);
 			return meet(p, &limit->spec, MS_PER_S, hit);
 		}
-		if (counters_add(limit->memory, limit->counter, now_ms, n, limit->spec.amount))
+		if (add_to(p, limit, now_ms, n, hit))
 			continue;
-		wait_ms = counters_wait_ms(
-		        limit->memory, limit->counter, now_ms, n, limit->spec.amount);
 		take_back_before(walk_begin(p, rule, kind), limit, now_ms, n);
-		return meet(p, &limit->spec, wait_ms, hit);
+		return false;
 	}
 	return true;
 }
@@ -229,8 +261,15 @@ void limit_charge(struct proxy *p, uint32_t rule, enum policy_limit_kind kind, u
 		return;
 	w = walk_begin(p, rule, kind);
 	while ((limit = walk_next(&w)))
-		if (is_counted(limit))
+		if (is_counted(limit)) {
 			charge(limit, clock_boot_ms(), n);
+			quota_charge(limit, clock_boot_ms(), n);
+		}
+}
+
+static uint64_t smaller(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
 }
 
 uint64_t limit_add_some(struct proxy *p, uint32_t rule, enum policy_limit_kind kind, uint64_t n,
@@ -253,6 +292,8 @@ uint64_t limit_add_some(struct proxy *p, uint32_t rule, enum policy_limit_kind k
 		                        : limit->spec.amount;
 		uint64_t room = used < limit->spec.amount ? limit->spec.amount - used : 0;
 
+		if (room && n && limit->spec.hosts)
+			room = smaller(room, quota_room(p, limit, now_ms, smaller(n, room), used));
 		n = n < room ? n : room;
 		full = n == 0 && !full ? limit : full;
 	}
@@ -347,7 +388,7 @@ uint64_t limit_body(const struct proxy *p, uint32_t rule, struct limit_hit *hit)
 		if (limit->spec.amount >= least)
 			continue;
 		least = limit->spec.amount;
-		*hit = (struct limit_hit){limit->spec, -1};
+		*hit = (struct limit_hit){.limit = limit->spec, .wait_ms = -1};
 	}
 	return least;
 }
@@ -371,7 +412,9 @@ const char *limit_text(const struct proxy *p, const struct limit_hit *hit, char 
 		snprintf(of, sizeof(of), "rule \"%.*s\"", SLICE_ARG(rule));
 	else
 		snprintf(of, sizeof(of), l->floor ? "the floor" : "the policy");
-	if (l->kind == POLICY_LIMIT_BODY || hit->wait_ms < 0)
+	if (hit->away)
+		snprintf(when, sizeof(when), "is closed while its quota server cannot be asked");
+	else if (l->kind == POLICY_LIMIT_BODY || hit->wait_ms < 0)
 		snprintf(when, sizeof(when), "is smaller than this request");
 	else if (policy_limit_has_period(l->kind))
 		snprintf(when, sizeof(when), "is used up for another %u s", limit_retry_s(hit));

@@ -20,13 +20,16 @@
 struct limit_hit {
 	struct policy_limit limit;
 	int64_t wait_ms; /* until it may pass; -1: it never will */
+	bool away;       /* hosts share it, and their server cannot be asked */
 };
 
 struct limit {
 	struct policy_limit spec;
 	const struct counters *memory; /* NULL: none */
 	uint32_t counter;
-	uint32_t gauge; /* of what is open at a time; LIMIT_GAUGES_MAX: none */
+	uint32_t gauge;              /* of what is open at a time; LIMIT_GAUGES_MAX: none */
+	const struct quotas *quotas; /* NULL: hosts do not share it, or there is no memory */
+	uint32_t quota;
 };
 
 /* How much of one kind is open. It keeps its place while a policy names it or something is open. */
@@ -44,6 +47,7 @@ struct limits {
 	uint32_t policies;          /* how many policies this worker has had */
 	uint64_t refused;           /* how often a limit was met */
 	int64_t added_ms;           /* when limit_add() was called last: clock_boot_ms() */
+	int64_t wait_again_ms;      /* no waiting for a lease before: clock_monotonic_ms() */
 };
 
 /* What one exchange or connection holds open. */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * TLS writes only what answers a request of the peer's for new keys while it reads. That answer has
- * to come before our next data (RFC 8446 section 4.6.3), so it waits until then.
+ * While it reads, TLS writes two things: its answer to a peer that asks for new keys, and an alert
+ * if the bytes are wrong. The answer has to precede our next data (RFC 8446 section 4.6.3), so it
+ * waits until then. The alert is not sent: the connection is over.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -9,7 +10,7 @@
 
 #include "proxy/transport/outer.h"
 
-#define ANSWER_MAX 4096 /* TLS bounds the requests of a peer that sends nothing else */
+#define ANSWER_MAX 4096 /* some 150 answers; a peer that asks more often meanwhile is cut off */
 
 void outer_shared_init(struct outer_shared *s)
 {
@@ -56,7 +57,7 @@ void outer_free(struct outer *o)
 
 /* --- receiving --- */
 
-/* Keeps what TLS has not used of the bytes it was fed last. Returns false without memory. */
+/* Keeps the bytes that TLS was fed last and has not used. Returns false without memory. */
 static bool park(struct outer *o, bool fed_rx, size_t fed_n)
 {
 	const size_t left = tls_input_left(o->tls);

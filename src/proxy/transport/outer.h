@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * outer: TLS around everything that a socket carries, TLS of the sandbox's own included. It is the
- * TLS of a client of the gateway: the gateway has shaken hands and read the proof, and the worker
- * goes on with the connection (tls_state_go_on()). Receiving is like recv(2); what is to be sent is
- * sealed first, and the sealed bytes are the owner's to send, in this order.
+ * outer: TLS around everything that a socket carries, the sandbox's own TLS included. A client of
+ * the gateway has begun it: the gateway made the handshake and read the proof, and the worker goes
+ * on with the connection (tls_state_go_on()). outer_receive() works like recv(2). outer_seal()
+ * turns plain bytes into those to send; the owner sends them, in the order of the calls.
  */
 #ifndef VETHGUARD_SRC_PROXY_TRANSPORT_OUTER_H
 #define VETHGUARD_SRC_PROXY_TRANSPORT_OUTER_H
@@ -40,15 +40,15 @@ void outer_shared_fini(struct outer_shared *s);
 struct outer *outer_new(
         struct outer_shared *shared, struct tls_server *server, const struct tls_state *state);
 void outer_free(struct outer *o); /* NULL is allowed */
-/* As recv(2) with MSG_DONTWAIT, for plain bytes. 0: the peer has said that it sends no more, or has
- * hung up. -1 with EPROTO: the bytes are no TLS of this connection. */
+/* As recv(2) with MSG_DONTWAIT, for plain bytes. 0: the peer has sent close_notify or FIN. -1 with
+ * EPROTO: the bytes are no TLS of this connection, or there is no memory. */
 ssize_t outer_receive(struct outer *o, int fd, uint8_t *p, size_t cap);
-/* True if the last outer_receive() has left nothing: neither here nor in the kernel. */
+/* True if the last outer_receive() has left no bytes, neither here nor in the kernel. */
 bool outer_is_emptied(const struct outer *o);
 /* Returns the bytes that came over the network since the last call: the cost of reading. */
 uint64_t outer_take_received(struct outer *o);
-/* Seals n bytes. ends: and after them the end (close_notify), if it was not sealed before. *wire:
- * the bytes to send, borrowed until the next call for any connection. Returns false if that failed:
+/* Seals n bytes; with `ends` also close_notify after them, unless it was sealed before. *wire: the
+ * bytes to send, borrowed until the next call for any connection. Returns false if sealing failed:
  * the connection is over. */
 bool outer_seal(struct outer *o, const void *p, size_t n, bool ends, struct slice *wire);
 

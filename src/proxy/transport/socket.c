@@ -65,7 +65,7 @@ static void rx_park(struct socket_shared *s)
 	tls_feed(l->tls, buf_bytes(&l->parked), l->parked.len);
 }
 
-/* As recv(2). *emptied: nothing more was there. */
+/* As recv(2), through the outer TLS if there is one. *emptied: nothing is left to receive now. */
 static ssize_t receive_plain(struct socket *l, uint8_t *p, size_t cap, bool *emptied)
 {
 	ssize_t r;

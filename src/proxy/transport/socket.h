@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * socket: one end of a relay: a connected TCP socket, with or without TLS. Reading gives plain
- * bytes, writing takes plain bytes. Around both there may be another TLS (outer.h): what is said
- * here of the bytes of the network then holds for the bytes inside of it.
+ * bytes, writing takes plain bytes. Around both there may be an outer TLS (outer.h): then the bytes
+ * inside of it are what this file calls the bytes of the network.
  *
  * Buffers belong to the thread, not to the connection: one for received bytes, one for bytes to
  * send, one to join small writes into one TLS record. A socket claims them while it works. When

@@ -90,7 +90,7 @@ static void put_out(struct socket *l, struct slice wire)
 	queue_out(l, p + sent, wire.n - sent);
 }
 
-/* Sends plain bytes inside of the outer TLS; ends: and its end. */
+/* Sends plain bytes inside of the outer TLS; with `ends` also its close_notify. */
 static void put_outer(struct socket *l, struct slice plain, bool ends)
 {
 	struct slice wire;

@@ -71,7 +71,7 @@ static void kill_end(struct end *e)
 	e->dead = e->hung_up = e->readable = true;
 }
 
-/* Bytes that were sealed are counted before that. */
+/* Counts bytes that were sent, except to an outer TLS: seal() has counted those as plain bytes. */
 static void count_sent(struct half *h, size_t n)
 {
 	if (!h->to->outer)
@@ -121,7 +121,7 @@ bool half_is_refused(struct tunnel *t, const struct half *h, const uint8_t *p, s
 	return true;
 }
 
-/* As recv(2). *emptied: nothing more was there. */
+/* As recv(2), through the outer TLS if there is one. *emptied: nothing is left to receive now. */
 static ssize_t receive(struct end *from, uint8_t *p, size_t room, bool *emptied)
 {
 	ssize_t r = from->outer ? outer_receive(from->outer, from->fd, p, room)
@@ -131,7 +131,8 @@ static ssize_t receive(struct end *from, uint8_t *p, size_t room, bool *emptied)
 	return r;
 }
 
-/* Turns plain bytes into those to be sent. Returns false if that failed. */
+/* Turns plain bytes into those to send: sealed ones if there is an outer TLS. Returns false if
+ * sealing failed. */
 static bool seal(struct half *h, struct slice plain, struct slice *wire)
 {
 	*wire = plain;
@@ -199,7 +200,7 @@ static ssize_t peek(struct tunnel *t, struct half *h, const char *why)
 {
 	struct outer *outer = h->from->outer;
 	uint8_t byte;
-	/* A byte that is taken out of TLS is lost, with the tunnel. */
+	/* TLS cannot peek: the byte is taken out and lost, but the tunnel ends then anyway. */
 	ssize_t r = outer ? outer_receive(outer, h->from->fd, &byte, sizeof(byte))
 	                  : recv(h->from->fd, &byte, sizeof(byte), MSG_PEEK | MSG_DONTWAIT);
 
@@ -262,7 +263,7 @@ static bool move(struct tunnel *t, struct half *h)
 	return false;
 }
 
-/* Sends the end of the outer TLS, which a socket that takes nothing now may lose. */
+/* Sends close_notify of the outer TLS. It is lost if the socket takes nothing now. */
 static void end_outer(struct end *to)
 {
 	struct slice wire;

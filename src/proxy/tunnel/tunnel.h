@@ -33,8 +33,8 @@ struct tunnel_side {
 	struct loop_io *io;  /* its registration for SOCKET_EVENTS */
 	unsigned events;     /* what the loop has reported already */
 	bool doubtful;       /* as in struct socket */
-	/* Bytes already read from this side, which go to the other side first; to a side with TLS
-	 * around everything as they go over the network. */
+	/* Bytes already read from this side, which go to the other side first. If the other side
+	 * has an outer TLS, they are sealed already. */
 	struct buf first;
 };
 

@@ -17,6 +17,7 @@
 #include <net/if.h>
 
 #include "vethguard/fence/fence.h"
+#include "vethguard/ipc/quotas.h"
 #include "vethguard/ipc/team.h"
 #include "vethguard/policy/limits.h"
 #include "vethguard/policy/load.h"
@@ -211,6 +212,9 @@ struct attach_limit {
 	struct policy_limit limit;
 	struct slice rule; /* its name; empty: of the whole policy */
 	uint64_t used;
+	bool quota_known; /* hosts share it, and the next two are known */
+	uint64_t used_by_hosts;
+	enum quota_state quota;
 };
 
 struct attach_stats {
@@ -354,7 +358,10 @@ struct attachments_status {
 	size_t count, serving, restarting, failed; /* without prepared ones */
 	size_t prepared;
 	size_t spare_workers;
-	uint64_t generation; /* of the configuration, from 1 */
+	uint64_t generation;      /* of the configuration, from 1 */
+	const char *quota_server; /* of budgets that hosts share; NULL: none is configured */
+	bool quota_answers;
+	const char *quota_problem; /* why it does not answer, or empty */
 };
 void attachments_status(struct attachments *all, struct attachments_status *out);
 

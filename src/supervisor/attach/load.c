@@ -9,10 +9,12 @@
 #include "supervisor/ask/proposals.h"
 #include "supervisor/attach/attachment.h"
 #include "supervisor/os/local_file.h"
+#include "supervisor/sandbox/quotas.h"
 
-/* True if the policy has an env: source: a daemon does not have the environment of a command's
- * caller. */
-static bool is_objectionable(const struct settings *settings, char **out)
+/* True if the policy needs what the daemon does not have: the environment of a command's caller
+ * (env: source), or a server for budgets that hosts share. */
+static bool is_objectionable(
+        const struct supervisor *sv, const struct settings *settings, char **out)
 {
 	const struct policy *policy = &settings->policy;
 	const char *target = settings->env_source;
@@ -33,7 +35,10 @@ static bool is_objectionable(const struct settings *settings, char **out)
 		*out = text;
 		return true;
 	}
-	return false;
+	if (!quotas_objection(sv, policy))
+		return false;
+	*out = strdup(quotas_objection(sv, policy));
+	return true;
 }
 
 const char *attach_load_failure(enum attach_status status)
@@ -97,7 +102,7 @@ struct generation *attachment_load(const struct attachment *a, const char *polic
 		rc = g->settings ? 0 : -errno;
 	}
 	proposals_text_fini(&more);
-	if (g->settings && !is_objectionable(g->settings, text)) {
+	if (g->settings && !is_objectionable(a->all->supervisor, g->settings, text)) {
 		g->revoked = revoked_in(&a->record, &g->settings->policy);
 		return g;
 	}
@@ -145,6 +150,7 @@ char *attachments_config_objection(struct attachments *all, struct config *to)
 		if (bundles_configure(all, config) != 0)
 			log_error("bundles: no memory");
 		gateway_configure(all->supervisor, &config->gateway);
+		quota_configure(all->supervisor, &config->quota);
 		bundles_look_now(all);
 		hooks_configure(all, &config->ask);
 	}

@@ -8,6 +8,7 @@
 #include "supervisor/ask/hooks.h"
 #include "supervisor/attach/attachment.h"
 #include "supervisor/sandbox/limits.h"
+#include "supervisor/sandbox/quotas.h"
 
 struct attachment *attachments_find(const struct attachments *all, const char *name)
 {
@@ -195,6 +196,7 @@ static const struct attach_limit *list_limits(const struct sandbox *s, size_t *c
 		l->rule = l->limit.floor ? slice_from_string(policy_layer_name(POLICY_LAYER_FLOOR))
 		                         : policy_rule_name(policy, l->limit.rule);
 		l->used = limits_used(s, &l->limit);
+		l->quota_known = quotas_used(s, &l->limit, &l->used_by_hosts, &l->quota);
 		++*count;
 	}
 	return limits;

@@ -163,7 +163,10 @@ void attachments_status(struct attachments *all, struct attachments_status *out)
 	        .count = attachments_count(all),
 	        .spare_workers = sv->pool.count,
 	        .ready = !all->recovering,
-	        .generation = all->generation};
+	        .generation = all->generation,
+	        .quota_server = quota_is_configured(&sv->quota) ? sv->quota.config.host : NULL,
+	        .quota_answers = sv->quota.answers,
+	        .quota_problem = sv->quota.problem};
 	HASH_ITER(hh, all->by_name, a, next)
 	{
 		enum attach_state state = state_of(a);

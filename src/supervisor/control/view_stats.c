@@ -62,6 +62,25 @@ static void put_bounds(struct json *j, const struct attach_stats *stats)
 	json_put_end_object(j);
 }
 
+/* What hosts share. */
+static void put_quota(struct json *j, const struct attach_limit *l)
+{
+	static const char *const states[] = {[QUOTA_ASKING] = "asking",
+	        [QUOTA_OPEN] = "open",
+	        [QUOTA_USED_UP] = "used-up",
+	        [QUOTA_AWAY] = "away"};
+
+	_Static_assert(sizeof(states) / sizeof(states[0]) == QUOTA_STATE_COUNT, "a name per state");
+	control_put_text(j, "hosts", policy_hosts_word(l->limit.hosts));
+	if (!l->quota_known) {
+		json_put_null(j, "used_by_hosts");
+		json_put_null(j, "quota");
+		return;
+	}
+	json_put_uint(j, "used_by_hosts", l->used_by_hosts);
+	json_put_literal(j, "quota", states[l->quota]);
+}
+
 static void put_policy_limits(struct json *j, const struct attach_stats *stats)
 {
 	json_put_array(j, "policy_limits");
@@ -76,6 +95,7 @@ static void put_policy_limits(struct json *j, const struct attach_stats *stats)
 		json_put_uint(j, "period_s", l->limit.period_s);
 		json_put_bool(j, "budget", l->limit.budget);
 		control_put_slice(j, "shared", l->limit.shared);
+		put_quota(j, l);
 		json_put_end_object(j);
 	}
 	json_put_end_array(j);
@@ -107,6 +127,19 @@ void control_put_audit(struct json *j, const struct attachments_status *s, const
 	json_put_end_object(j);
 }
 
+static void put_server(struct json *j, const struct attachments_status *s)
+{
+	if (!s->quota_server) {
+		json_put_null(j, "quota");
+		return;
+	}
+	json_put_object(j, "quota");
+	control_put_text(j, "server", s->quota_server);
+	json_put_bool(j, "answers", s->quota_answers);
+	control_put_text(j, "problem", s->quota_problem);
+	json_put_end_object(j);
+}
+
 void control_put_status(struct json *j, const struct attachments_status *s)
 {
 	json_put_object(j, NULL);
@@ -132,5 +165,6 @@ void control_put_status(struct json *j, const struct attachments_status *s)
 	control_put_pid(j, "keeper", s->keeper_pid);
 	control_put_pid(j, "recorder", s->recorder_pid);
 	json_put_end_object(j);
+	put_server(j, s);
 	json_put_end_object(j);
 }

@@ -66,6 +66,7 @@ static void check_config(struct daemon *d)
 	d->supervisor.ca_life.config = config->ca;
 	key_tokens_keep(&d->supervisor, config);
 	d->attachments.ask = config->ask;
+	d->supervisor.quota.config = config->quota;
 	if (config_gateway_copy(&d->supervisor.gateway.config, &config->gateway) != 0)
 		die(STATUS_FAILED, "no memory");
 	if (bundles_configure(all, config) != 0)
@@ -144,6 +145,7 @@ static void on_recovered(struct attachments *all)
 	if (takeover_is_active(&d->takeover))
 		return;
 	gateway_open(sv);
+	quota_open(sv);
 	bundles_poll(all);
 	supervisor_roles_ready(sv);
 }

@@ -155,6 +155,7 @@ static int on_yours(struct daemon *d)
 	d->attachments.on_changed = NULL;
 	service_adopt(t->service);
 	gateway_open(&d->supervisor);
+	quota_open(&d->supervisor);
 	bundles_poll(&d->attachments);
 	daemon_answer(d);
 	return 0;

@@ -212,6 +212,7 @@ static void give(struct daemon *d)
 	say(u, MESSAGE_UPGRADE_YOURS, 0, "", NULL, 0);
 	unix_listener_give(&d->listener);
 	gateway_give_up(&d->supervisor);
+	quota_stop(&d->supervisor);
 	log_warn("vethguardd %d has taken over; this one finishes what is under way", (int)u->pid);
 	answer(u, NULL);
 	loop_timer_set(&u->patience, UPGRADE_DRAIN_MS);

@@ -124,7 +124,7 @@ int confinement_ask(struct supervisor *sv, uint64_t id, roles_told told, void *c
 	if (!r)
 		return -ENOMEM;
 	*r = (struct confinement){
-	        .supervisor = sv, .id = id, .told = told, .context = context, .max = 4};
+	        .supervisor = sv, .id = id, .told = told, .context = context, .max = 5};
 	r->ask_id = supervisor_next_id(sv);
 	sv->confinement = asked = r;
 	supervisor_for_each_worker(sv, count_worker, NULL);
@@ -139,6 +139,8 @@ int confinement_ask(struct supervisor *sv, uint64_t id, roles_told told, void *c
 		ask(r, &sv->recorder);
 	if (sv->gateway.ready)
 		ask(r, &sv->gateway.role);
+	if (sv->quota.answers)
+		ask(r, &sv->quota.role);
 	supervisor_for_each_worker(sv, ask_worker, NULL);
 	loop_timer_set(&r->patience, CONFINEMENT_PATIENCE_MS);
 	return 0;

@@ -96,7 +96,7 @@ struct gateway_waiting {
 /* What this file keeps about a session, in its struct sandbox. */
 struct gateway_session {
 	bool admitted;                   /* its token is accepted */
-	uint64_t admission;              /* how often it was cut; a proof before that is void */
+	uint64_t admission;              /* how often it was cut: earlier proofs are void */
 	uint64_t entered;                /* connections that its workers have been given */
 	struct gateway_waiting *waiting; /* list, the oldest first */
 	size_t waiting_count;
@@ -114,8 +114,8 @@ void gateway_cut(struct supervisor *sv, struct sandbox *s);
 /* Holds the gateway while another daemon takes over: new connections wait in the kernel's backlog,
  * and those that were accepted still get to their workers. */
 void gateway_hold(struct supervisor *sv, bool held);
-/* True if the gateway is held and no connection is on its way to a worker of this daemon, or that
- * was waited for long enough. */
+/* True if the gateway is held, and either no connection is on its way to a worker of this daemon or
+ * GATEWAY_SETTLE_MS are over. */
 bool gateway_is_settled(const struct supervisor *sv);
 /* The first function gives the listening sockets for that daemon; the second takes them there. */
 size_t gateway_listeners(const struct supervisor *sv, int fds[CONFIG_GATEWAY_LISTENERS_MAX]);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Sessions and their connections. For each connection the gateway sends the id of its session and
- * its source address. If the gateway goes on to read the connection, this file makes a socket pair:
- * one end goes to the session's worker, the other to the gateway. If the gateway hands the
- * connection over, its descriptor comes with the message and goes to the worker, with the state of
- * its TLS: this is the only descriptor that a role may send, and only a client's TCP connection is
- * taken. No byte of a connection passes through this process, and a compromised gateway can reach
- * only the sessions that it serves anyway.
+ * its source address. If the gateway relays the connection, this file makes a socket pair: one end
+ * goes to the session's worker, the other to the gateway. If the gateway hands the connection over,
+ * its descriptor comes with the message and goes to the worker, with the state of its TLS. This is
+ * the only descriptor that a role may send, and this file accepts none but TCP connections. No byte
+ * of a connection passes through this process, and a compromised gateway can reach only the
+ * sessions that it serves anyway.
  */
 #include <errno.h>
 #include <netinet/in.h>
@@ -47,7 +47,8 @@ void gateway_admit(struct supervisor *sv, struct sandbox *s)
 		gateway_tell_session(sv, s);
 }
 
-/* Has the session's workers close the connections that were handed over. */
+/* Has the session's workers close the connections that were handed over. One that is starting has
+ * none, and expects other messages. */
 static void cut_handed(const struct sandbox *s)
 {
 	struct supervisor *sv = s->supervisor;
@@ -55,7 +56,8 @@ static void cut_handed(const struct sandbox *s)
 
 	DL_FOREACH(s->instances, i)
 	{
-		if (!role_runs(&i->worker))
+		if ((i->state != INSTANCE_SERVING && i->state != INSTANCE_RETIRED) ||
+		        !role_runs(&i->worker))
 			continue;
 		role_send(&i->worker, buffer,
 		        message_empty(
@@ -88,8 +90,8 @@ static struct instance *server_of(const struct sandbox *s)
 	return i && i->state == INSTANCE_SERVING && role_runs(&i->worker) ? i : NULL;
 }
 
-/* Gives the worker fd, a connection. A worker that does not read its messages gets no more of them;
- * it is not cut off for that. Returns 0 or -errno. */
+/* Gives the worker fd, a connection, and wipes the message. A worker that does not read its
+ * messages gets no more connections; it is not cut off for that. Returns 0 or -errno. */
 static int give(
         struct supervisor *sv, struct instance *i, const struct message_gateway_enter *m, int fd)
 {
@@ -119,8 +121,9 @@ static int lead(struct supervisor *sv, struct instance *i, const struct message_
 	return rc;
 }
 
-/* Connects the client, or the gateway that relays (handed -1), to the session's worker; or answers
- * that none serves. s NULL: there is no such session. */
+/* Gives the session's worker the client's connection (handed), or one end of a pair whose other end
+ * goes to the gateway (handed -1). Answers that no worker serves if that is not possible. s NULL:
+ * there is no such session. */
 static void enter(struct supervisor *sv, struct sandbox *s, uint64_t question,
         const struct message_gateway_enter *m, int handed)
 {
@@ -243,8 +246,8 @@ static int option(int fd, int name)
 	return getsockopt(fd, SOL_SOCKET, name, &value, &n) == 0 ? value : -1;
 }
 
-/* True for a TCP connection as the gateway accepts them. One with SO_LINGER would hold up whoever
- * closes it. */
+/* True for a TCP socket as the gateway accepts them. With SO_LINGER set, close(2) would block the
+ * process that calls it last. */
 static bool is_client(int fd)
 {
 	struct linger linger = {.l_onoff = 1};

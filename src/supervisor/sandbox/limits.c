@@ -14,9 +14,9 @@
 #include <unistd.h>
 
 #include "supervisor/os/directory.h"
+#include "supervisor/sandbox/quotas.h"
 #include "supervisor/supervisor.h"
 #include "vethguard/base/clock.h"
-#include "vethguard/base/hash.h"
 #include "vethguard/base/log.h"
 #include "vethguard/ipc/counters.h"
 #include "vethguard/ipc/shared_names.h"
@@ -43,33 +43,16 @@ void limits_remove(int directory, uint64_t id)
 	unlinkat(directory, name, 0);
 }
 
-/* The value of a label of the sandbox, or NULL. */
-static const char *label_of(const struct sandbox *s, struct slice key, size_t *n)
+/* Returns false if the sandbox does not have the label. */
+static bool shared_name(
+        const struct sandbox *s, const struct generation *g, struct slice key, char out[NAME_BYTES])
 {
-	const char *line = s->labels;
+	char text[SHARING_TEXT_MAX];
 
-	while (line && *line) {
-		size_t length = strcspn(line, "\n");
-
-		if (length > key.n && line[key.n] == '=' && memcmp(line, key.p, key.n) == 0) {
-			*n = length - key.n - 1;
-			return line + key.n + 1;
-		}
-		line += length + (line[length] == '\n');
-	}
-	return NULL;
-}
-
-/* Two sandboxes share a budget only if the same user named their policies. */
-static void shared_name(
-        const struct generation *g, struct slice key, struct slice value, char out[NAME_BYTES])
-{
-	static const struct hash_key hash = {0x7368617265642062, 0x7564676574000001};
-	char text[MESSAGE_LABELS_MAX + 32];
-	int n = snprintf(text, sizeof(text), "%u\n%.*s=%.*s", (unsigned)g->identity.uid,
-	        SLICE_ARG(key), SLICE_ARG(value));
-
-	snprintf(out, NAME_BYTES, SHARED "%016" PRIx64, hash_bytes(&hash, text, (size_t)n));
+	if (!sharing_text(s, g, key, text))
+		return false;
+	snprintf(out, NAME_BYTES, SHARED "%016" PRIx64, sharing_digest(text));
+	return true;
 }
 
 static size_t count_shared(int directory)
@@ -131,16 +114,13 @@ static int open_shared(
         struct sandbox *s, const struct generation *g, struct slice key, bool *damaged)
 {
 	char name[NAME_BYTES];
-	size_t n;
-	const char *value = label_of(s, key, &n);
 
 	*damaged = false;
-	if (!value)
+	if (!shared_name(s, g, key, name))
 		return sandbox_failed(s, -EINVAL,
 		        "a budget of its policy is shared by label \"%.*s\", which it does not "
 		        "have: give it one (--label %.*s=VALUE), or remove shared: from the budget",
 		        SLICE_ARG(key), SLICE_ARG(key));
-	shared_name(g, key, slice_of(value, n), name);
 	return open_file(s, name, true, damaged);
 }
 
@@ -203,9 +183,15 @@ static int place(
 
 /* --- telling a worker --- */
 
+/* Descriptors for the worker; all are closed when it was told. */
+struct told_fds {
+	size_t count;
+	int all[MESSAGE_LIMITS_MAX * (1 + QUOTAS_FDS)];
+};
+
 /* Adds the memory for a label, once. Returns 0, or -errno with s->failure. */
 static int add_memory(struct sandbox *s, const struct generation *g,
-        struct message_worker_limits *m, int fds[MESSAGE_LIMITS_MAX], struct slice shared)
+        struct message_worker_limits *m, struct told_fds *fds, struct slice shared)
 {
 	bool damaged;
 	int rc, fd;
@@ -222,8 +208,16 @@ static int add_memory(struct sandbox *s, const struct generation *g,
 	if (fd < 0)
 		return sandbox_failed(s, fd, "memory for limits");
 	m->shared[m->count] = shared;
-	fds[m->count++] = fd;
+	fds->all[fds->count++] = fd;
 	rc = place(s, g, fd, shared, damaged);
+	if (!rc && quotas_are_needed(g, shared)) {
+		rc = quotas_give(s, g, shared, fds->all + fds->count);
+		if (rc)
+			return rc; /* s->failure says why */
+		m->has_quotas[m->count] = true;
+		fds->count += QUOTAS_FDS;
+	}
+	m->count++;
 	return rc ? sandbox_failed(s, rc,
 	                    rc == -ENOSPC ? "too many limits were counted under other names"
 	                                  : "memory for limits")
@@ -231,7 +225,7 @@ static int add_memory(struct sandbox *s, const struct generation *g,
 }
 
 static int open_all(struct sandbox *s, const struct generation *g, struct message_worker_limits *m,
-        int fds[MESSAGE_LIMITS_MAX])
+        struct told_fds *fds)
 {
 	const struct policy *policy = &g->settings->policy;
 	int rc = add_memory(s, g, m, fds, SLICE(""));
@@ -248,22 +242,23 @@ static int open_all(struct sandbox *s, const struct generation *g, struct messag
 int limits_tell(struct instance *i, const struct generation *g)
 {
 	struct message_worker_limits m = {0};
-	int fds[MESSAGE_LIMITS_MAX], rc;
+	struct told_fds fds = {0};
+	int rc;
 
 	if (policy_limit_count(&g->settings->policy) == 0)
 		return 0;
 	shared_names_guard(); /* a file may be truncated while it is mapped */
-	rc = open_all(i->sandbox, g, &m, fds);
+	rc = open_all(i->sandbox, g, &m, &fds);
 	if (!rc) {
 		size_t n = message_worker_limits_encode(buffer, sizeof(buffer),
 		        MESSAGE_WORKER_LIMITS, supervisor_next_id(i->supervisor), &m);
 
-		rc = role_send(&i->worker, buffer, n, fds, m.count);
+		rc = role_send(&i->worker, buffer, n, fds.all, fds.count);
 		if (rc)
 			rc = sandbox_failed(i->sandbox, rc, "the worker");
 	}
-	for (size_t k = 0; k < m.count; k++)
-		close(fds[k]);
+	while (fds.count)
+		close(fds.all[--fds.count]);
 	return rc;
 }
 
@@ -272,20 +267,16 @@ int limits_tell(struct instance *i, const struct generation *g)
 /* Opens the memory of a limit as it is now; it makes none. */
 static int open_to_read(const struct sandbox *s, struct slice shared, struct counters *counters)
 {
-	const char *value = NULL;
 	char name[NAME_BYTES];
-	size_t n;
 	int fd;
 
 	*counters = (struct counters){0};
-	if (shared.n && !(value = label_of(s, shared, &n)))
-		return -ENOENT;
-	if (value)
-		shared_name(s->generation, shared, slice_of(value, n), name);
-	else
+	if (!shared.n)
 		own_name(s->id, name);
-	fd = !s->persistent && !value ? duplicate(s->counters)
-	                              : counters_open_at(s->supervisor->limits, name);
+	else if (!shared_name(s, s->generation, shared, name))
+		return -ENOENT;
+	fd = !s->persistent && !shared.n ? duplicate(s->counters)
+	                                 : counters_open_at(s->supervisor->limits, name);
 	return fd < 0 ? fd : counters_open(counters, fd);
 }
 

@@ -17,6 +17,7 @@
 #include "vethguard/base/hash.h"
 #include "supervisor/sandbox/states.h"
 #include "supervisor/sandbox/asks.h"
+#include "supervisor/sandbox/quotas.h"
 #include "supervisor/supervisor.h"
 
 typedef enum sandbox_state (*handler)(struct sandbox *s);
@@ -271,6 +272,7 @@ void sandbox_free(struct sandbox *s)
 {
 	struct instance *i, *next;
 
+	quotas_forget(s);
 	if (s->hh.tbl)
 		HASH_DEL(s->supervisor->sandboxes, s);
 	if (s->at_summary.tbl)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Another process goes on with a connection whose record layer was taken over (takeover.c): the
- * traffic secrets and the numbers of the next records are all that it needs. Keys and IVs follow
- * from the secrets.
+ * Another process can go on with a connection whose record layer was taken over (takeover.c). It
+ * needs only the traffic secrets and the numbers of the next records: keys and IVs follow from the
+ * secrets.
  */
 #include <openssl/crypto.h>
 #include <stdlib.h>
@@ -11,7 +11,8 @@
 
 _Static_assert(TLS_STATE_SECRET_MAX == RECORD_SECRET_MAX, "a secret of either suite");
 
-/* True if nothing but the keys' state is there: no part of a record or message, and no end. */
+/* True if the keys are the whole state: the connection has neither ended nor holds a part of a
+ * record or message. */
 static bool is_plain(const struct tls *tls)
 {
 	const struct record_layer *layer = tls->layer;

@@ -160,8 +160,8 @@ static int put_request_line(const struct proxy_head *head, const struct base_url
 	return rc;
 }
 
-/* True for fields that may hold a URL with the token: Referer, and what Vercel's proxy adds to a
- * request that it forwards, of which the URL is the audience of a signed token. */
+/* True for fields that may hold the URL, and so the token: Referer, and those that Vercel's proxy
+ * adds to a request that it forwards (the audience of its OIDC token is the URL). */
 static bool may_hold_the_token(struct slice name)
 {
 	static const char *const names[] = {"referer", "vercel-sandbox-oidc-token",

@@ -129,7 +129,7 @@ static int put(struct buf *out, const struct slice *parts, size_t count)
 	return rc;
 }
 
-/* Returns NULL for 0, or why a text of the head could not be appended. */
+/* Says why a part of the head could not be appended; rc 0: returns NULL. */
 static const char *why_not(int rc)
 {
 	return rc == 0 ? NULL : rc == -ENOBUFS ? too_long : no_memory;

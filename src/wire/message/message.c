@@ -361,6 +361,10 @@ static const char *const type_names[] = {
         [MESSAGE_WORKER_CUT] = "WORKER_CUT",
         [MESSAGE_WORKER_TEAM] = "WORKER_TEAM",
         [MESSAGE_WORKER_TOOLS] = "WORKER_TOOLS",
+        [MESSAGE_QUOTA_START] = "QUOTA_START",
+        [MESSAGE_QUOTA_BUDGETS] = "QUOTA_BUDGETS",
+        [MESSAGE_QUOTA_END] = "QUOTA_END",
+        [MESSAGE_QUOTA_SAYS] = "QUOTA_SAYS",
 };
 _Static_assert(
         sizeof(type_names) / sizeof(type_names[0]) == MESSAGE_TYPE_COUNT, "a name per message");

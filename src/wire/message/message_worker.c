@@ -206,8 +206,10 @@ CODEC_PAIR(worker_retired)
 static void worker_limits_fields(struct codec *c, struct message_worker_limits *m)
 {
 	m->count = codec_upto(c, m->count, MESSAGE_LIMITS_MAX);
-	for (size_t i = 0; i < m->count; i++)
+	for (size_t i = 0; i < m->count; i++) {
 		m->shared[i] = codec_string(c, m->shared[i], 0, POLICY_NAME_MAX);
+		m->has_quotas[i] = codec_bool(c, m->has_quotas[i]);
+	}
 	if (m->count == 0)
 		codec_fail(c, -EBADMSG);
 }

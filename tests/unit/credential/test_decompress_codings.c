@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* decompress: every coding in every size of step, and what must be refused; the bounds on memory and
- * on what content may become. */
+/* decompress: every coding in every size of step, and what must be refused; the bounds on memory
+ * and on what content may become. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>

@@ -178,6 +178,23 @@ static void test_diff(void **state)
 	        WITH("budget: {requests: 1/1h, shared: team}"), false, true,
 	        "- budget of rule a: requests 1/1h, shared by label team (so far budget of rule "
 	        "a: requests 1/1h)");
+	test_compare(WITH("budget: {requests: 1/1h, shared: team}"),
+	        WITH("budget: {requests: 1/1h, shared: team, hosts: local}"), false, true,
+	        "- budget of rule a: requests 1/1h, shared by label team over hosts (a host's "
+	        "share "
+	        "without their server) (so far budget of rule a: requests 1/1h, shared by label "
+	        "team)");
+	test_compare(WITH("budget: {requests: 1/1h, shared: team, hosts: closed}"),
+	        WITH("budget: {requests: 1/1h, shared: team, hosts: local}"), true, false,
+	        "+ budget of rule a: requests 1/1h, shared by label team over hosts (a host's "
+	        "share "
+	        "without their server) (so far budget of rule a: requests 1/1h, shared by label "
+	        "team "
+	        "over hosts (closed without their server))");
+	test_compare(WITH("budget: {requests: 1/1h, shared: team, hosts: closed}"),
+	        WITH("budget: {requests: 1/1h, shared: team}"), true, false,
+	        "+ budget of rule a: requests 1/1h, shared by label team (so far budget of rule a: "
+	        "requests 1/1h, shared by label team over hosts (closed without their server))");
 	test_compare(WITH("limits: {tokens: 9/1h}"),
 	        WITH("limits: {tokens: 9/1h}, weights: {cached: 0.1}"), true, false,
 	        "+ weights of rule a: input 1, cached 0.1, output 1 (so far input 1, cached 1, "

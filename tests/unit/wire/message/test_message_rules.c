@@ -18,6 +18,7 @@ static void limits(void **state)
 	m.count = MESSAGE_LIMITS_MAX;
 	for (size_t i = 0; i < MESSAGE_LIMITS_MAX; i++)
 		m.shared[i] = SLICE("team");
+	m.has_quotas[MESSAGE_LIMITS_MAX - 1] = true;
 	ROUNDTRIP(worker_limits, &m, NOTHING);
 	m.shared[3] = longer(POLICY_NAME_MAX + 1);
 	REFUSES_TO_ENCODE(worker_limits, &m);
