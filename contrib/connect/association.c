@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * All that the client has to say is sent at once: greeting, login and request (wire/socks5.h). Then
- * the gateway's answers are read, and the UDP socket is connected to the address in the last one,
- * so that the kernel drops datagrams from elsewhere. Nothing may follow on the connection: any byte
- * ends the association, as its end does.
+ * The client's greeting, login and request are sent at once (wire/socks5.h). Then the gateway's
+ * answers are read, and the UDP socket is connected to the address in the last one, so that the
+ * kernel drops datagrams from elsewhere. After that the association ends with the connection, or
+ * with any byte that the gateway sends on it.
  *
- * Owners hear of the end from the event loop only, never within a call of theirs.
+ * The event loop tells the owner about the end, never a call by the owner.
  */
 #include "association.h"
 
@@ -172,7 +172,8 @@ static void send_waiting(struct association *a)
 /* --- the connection --- */
 
 /* The gateway may name another address of its own, and 0.0.0.0 for the one that was reached. It may
- * not have datagrams sent to this machine, to its link or to many at once. */
+ * not name this machine, an address of the link or one of many receivers, unless that is the
+ * address that was reached. */
 static bool choose_relay(const struct association *a, struct ip *relay)
 {
 	switch (ip_classify(relay)) {
@@ -300,7 +301,10 @@ static bool open_control(struct association *a)
 		return false;
 	bufferevent_setcb(a->control, on_read, NULL, on_event, a);
 	bufferevent_set_timeouts(a->control, &limit, &limit);
-	gateway_connect(a->connect, a->control);
+	if (!gateway_connect(a->connect, a->control) && a->control) { /* on_event() is not called */
+		gateway_try_next(a->connect);
+		end(a, ASSOCIATION_FAILED, "no connection can be begun");
+	}
 	return true;
 }
 

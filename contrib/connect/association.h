@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An association with the gateway (RFC 1928 section 7): a connection over TLS, by which the gateway
- * knows the session, and a UDP socket, over which datagrams go with a header that names the other
- * end. It ends with the connection.
+ * An association with the gateway (RFC 1928 section 7): a connection over TLS, which proves the
+ * session, and a UDP socket for datagrams, each with a header that names the other end. The
+ * association ends with the connection.
  *
  *   OPENING -> READY -> ENDED
  *      `-----------------^

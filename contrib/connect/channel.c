@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Channels: the associations for flows. A flow without a channel joins, in this order: an
- * association that carries nothing with the same destination; one whose flow with that destination
- * belongs to a socket that is closed; a new one; and where there is no more, one whose flow with
- * that destination has been idle for long. So a program that asks one server by a new socket each
- * time needs few associations.
+ * Channels: the associations for flows. A flow without a channel joins the first of these:
+ *
+ * 1. an association that carries no flow with the same destination;
+ * 2. one whose flow with that destination belongs to a socket that is closed (that flow ends);
+ * 3. a new one;
+ * 4. one whose flow with that destination has been idle for long (that flow ends).
+ *
+ * So a program that asks one server by a new socket each time needs few associations.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -72,7 +75,7 @@ static bool is_from(const struct flow *f, const struct socks5_header *from)
 	       ip_equals(&f->destination.address, &from->address);
 }
 
-/* An answer from a destination to which none of the flows goes is dropped. */
+/* Drops an answer from a destination to which no flow of the channel goes. */
 static void on_received(void *context, const struct socks5_header *from, const uint8_t *p, size_t n)
 {
 	struct channel *ch = context;
@@ -102,8 +105,8 @@ static void tell(struct udp *u, enum association_end end, const char *why)
 	u->warned = why;
 }
 
-/* Opens no association for a while. A gateway slows an address down that shows it many tokens that
- * are wrong. */
+/* Opens no association for a while. The gateway slows down addresses that show it many wrong
+ * tokens. */
 static void close_for(struct udp *u, enum association_end end, const char *why)
 {
 	static const int64_t times_ms[] = {[ASSOCIATION_REFUSED] = REFUSED_MS,

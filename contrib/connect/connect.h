@@ -21,7 +21,8 @@
 #define ADDRESSES_MAX 8
 #define LINKS_MAX 4096
 #define LISTENERS 2 /* 127.0.0.1 and ::1 */
-/* With --redirect: marks of packets, which only CAP_NET_ADMIN can set. */
+/* With --redirect: marks of packets, which only CAP_NET_ADMIN or, since Linux 5.17, CAP_NET_RAW can
+ * set. */
 #define MARK_OWN 0x76670001      /* this program's datagrams to the gateway */
 #define MARK_CAPTURED 0x76670002 /* programs' datagrams, which the kernel brings here */
 
@@ -80,14 +81,14 @@ bool gateway_open(struct connect *c);
 void gateway_close(struct connect *c);
 /* Makes a connection over TLS that verifies the gateway's name. Returns NULL without memory. */
 struct bufferevent *gateway_connection(struct connect *c);
-/* Connects it to the gateway's address of now. May call the connection's callback for events.
+/* Connects it to the gateway's present address. May call the connection's callback for events.
  * Returns false if no connection can be begun. */
 bool gateway_connect(struct connect *c, struct bufferevent *far);
-/* Sets options of a connection that is there. */
+/* Sets the options of the connection's socket, once it is connected. */
 void gateway_connected(struct bufferevent *far);
 /* After a failure: chooses the gateway's next address. */
 void gateway_try_next(struct connect *c);
-/* Why a connection has failed or ended: a static text. */
+/* Returns why the connection has failed or ended: a static text. */
 const char *gateway_why_not(struct bufferevent *far, short what);
 /* Reads the token anew, because its file may have been replaced. The token has to be shorter than
  * max bytes; the caller wipes it. Returns its length, or 0 after a message. */
@@ -110,7 +111,7 @@ void names_host(const struct connect *c, const struct ip *address, char *out, si
 
 /* --- redirect.c, rules.c, route.c: the kernel's rules --- */
 /* Makes the kernel redirect the TCP connections and DNS queries of this network namespace to this
- * program, and with c->udp all other datagrams, too. The kernel refuses everything else, except for
+ * program, and with c->udp all other datagrams. The kernel refuses everything else, except for
  * connections to the gateway and loopback. Frees c->udp if the kernel cannot redirect datagrams.
  * Returns false after a message, with no rule left. */
 bool redirect_set(struct connect *c);

@@ -80,9 +80,9 @@ void near_refuse(struct link *l, bool by_policy);
 void near_answer(struct link *l, struct evbuffer *from, size_t head_n, unsigned status);
 
 /* --- near_udp.c --- */
-/* Asks the gateway for an association, for datagrams of one socket of this machine: of this port,
- * or 0 for the first that sends. Returns false if there is no memory or no socket, or there are too
- * many associations. */
+/* Asks the gateway for an association for the datagrams of one socket of this machine: the one with
+ * this port; 0: the first that sends. Returns false if there is no memory or no socket, or there
+ * are too many associations. */
 bool near_udp_open(struct link *l, uint16_t announced_port);
 /* NULL is allowed. */
 void near_udp_free(struct near_udp *u);

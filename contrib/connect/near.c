@@ -153,7 +153,7 @@ static bool name_destination(const struct socks5_request *request, char *out, si
 	return true;
 }
 
-/* A port that the program announces counts if its address is one of loopback's, or none. */
+/* The port that the program announces counts only with a loopback or unspecified address. */
 static bool take_association(
         struct link *l, struct evbuffer *in, const struct socks5_request *request)
 {

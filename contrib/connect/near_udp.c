@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * UDP ASSOCIATE of programs that speak SOCKS5: each association of a program is one with the
- * gateway. Datagrams go on as they are, because their headers mean the same on both sides; what has
- * no valid header is dropped. The program sends from one socket of this machine: the one whose port
- * it has announced, or that of its first valid datagram.
+ * UDP ASSOCIATE of programs that speak SOCKS5: each association of a program has one with the
+ * gateway. Datagrams are passed on unchanged, because their headers mean the same on both sides;
+ * those without a valid header are dropped. Only one socket of this machine is served: the one
+ * whose port the program has announced, or else the one that the first valid datagram comes from.
  */
 #include <stdlib.h>
 #include <sys/socket.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Routing by mark, through rtnetlink(7) by hand: a static program has no library for it on every
- * system, and not every sandbox has ip(8). For each family it is one rule, which sends packets with
- * the mark to a table, and one route in that table, which makes every address a local one.
+ * system, and not every sandbox has ip(8). Each family gets one rule, which sends packets with the
+ * mark to a table, and one route in that table, which makes every address a local one.
  */
 #include <errno.h>
 #include <linux/fib_rules.h>
@@ -16,7 +16,7 @@
 #include "rules.h"
 
 #define ROUTE_TABLE 7667
-#define RULE_PRIORITY 100 /* before the table main's */
+#define RULE_PRIORITY 100 /* before the rule of the table main */
 #define REQUEST_MAX 256
 #define ANSWER_MAX 4096
 #define ANSWER_S 5 /* the kernel answers at once */

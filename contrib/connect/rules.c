@@ -4,8 +4,8 @@
  *
  * - TCP and DNS over UDP: their destination is rewritten to this program (REDIRECT).
  * - Other datagrams, if programs may send any: they get a mark, by which they are routed to the
- *   loopback (route.c); there they come in, and the kernel gives them to this program's socket with
- *   their destination unchanged (TPROXY). Should the route be missing, they are dropped.
+ *   loopback interface (route.c); they come in there, and the kernel gives them to this program's
+ *   socket with their destination unchanged (TPROXY). Without the route they are dropped.
  * - All else is refused.
  *
  * Datagrams to many at once (multicast, broadcast) are refused: a gateway cannot send them.
@@ -88,7 +88,7 @@ static void put_nft_capture(struct text *t, uint16_t port4, uint16_t port6)
 		put(t, "\t\tmeta nfproto ipv6 meta l4proto udp tproxy ip6 to [::1]:%u accept\n",
 		        port6);
 	put(t,
-	        "\t\tdrop\n" /* this program does not run */
+	        "\t\tdrop\n" /* this program does not run: it has no socket there */
 	        "\t}\n"
 	        "\tchain keep {\n"
 	        "\t\ttype filter hook postrouting priority 0; policy accept;\n"

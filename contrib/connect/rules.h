@@ -16,9 +16,9 @@ bool rules_set_iptables(const struct connect *c, bool with_udp);
 void rules_remove(void);
 
 /* --- route.c --- */
-/* Makes packets with MARK_CAPTURED local ones of this network namespace, wherever they are meant to
- * go; those of IPv6 too if ipv6 says so. What an earlier run has left stays and is used. Returns 0
- * or -errno. */
+/* Routes packets with MARK_CAPTURED to the loopback interface of this network namespace, whatever
+ * their destination is; those of IPv6 only if ipv6 is true. Uses the routes that an earlier run has
+ * left. Returns 0 or -errno. */
 int route_set(bool ipv6);
 void route_remove(void);
 

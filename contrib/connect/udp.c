@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Flows. Most datagrams are of the flow that was used last, so flows are searched from that end.
- * See udp.h.
+ * Flows (udp.h). Most datagrams belong to the flow that was used last, so the search begins there.
  */
 #include "udp.h"
 

@@ -17,10 +17,10 @@
 
 #define FLOWS_MAX 256
 #define FLOW_IDLE_MS 180000   /* an idle flow ends */
-#define FLOW_YIELDS_MS 10000  /* it makes room for another one, if there is no more */
+#define FLOW_YIELDS_MS 10000  /* one idle for so long makes room for another */
 #define CHANNEL_IDLE_MS 30000 /* an association without flows ends */
-/* The gateway is not asked again for so long, if it has refused an association, if it does not take
- * the token, and if it was not reached. */
+/* For so long the gateway is not asked again after it has refused an association, after it has
+ * refused the token, and after it was not reached. */
 #define REFUSED_MS 2000
 #define UNKNOWN_MS 10000
 #define FAILED_MS 1000
@@ -53,7 +53,7 @@ struct channel {
 	struct association *association;
 	struct list place;
 	size_t flow_count;
-	int64_t used_ms; /* when a flow has last joined or left it */
+	int64_t used_ms; /* when a flow joined or left it last */
 };
 
 struct flow {
@@ -75,23 +75,23 @@ struct udp *udp_serve(struct connect *c);
 void udp_end(struct udp *u);
 /* The port to which the kernel has to bring datagrams of the family (4 or 6); 0: it cannot. */
 uint16_t udp_port(const struct udp *u, int family);
-/* A datagram of a program's: begins a flow, or goes on with one. */
+/* Takes a program's datagram: begins a flow, or goes on with one. */
 void udp_take(struct udp *u, const struct endpoint *client, const struct endpoint *destination,
         const uint8_t *p, size_t n);
-/* The same of a flow that is known. */
+/* Takes a datagram of this flow. */
 void udp_take_of(struct flow *f, const uint8_t *p, size_t n);
 
 bool endpoint_equals(const struct endpoint *a, const struct endpoint *b);
-/* A flow was used. */
+/* The flow was used now: it ends, or makes room, after all others. */
 void flow_touch(struct flow *f);
 void flow_free(struct flow *f);
 
 /* --- channel.c: associations --- */
 /* Gives the flow a channel. Returns false if there is none at the moment. */
 bool channel_join(struct flow *f);
-/* The flow ends, or its channel does. */
+/* Takes the flow out of its channel, if it has one. */
 void channel_leave(struct flow *f);
-/* No flow may have it. */
+/* Call this when no flow has the channel any more. */
 void channel_free(struct channel *k);
 /* True while the gateway is not asked again, after it has refused an association or was not
  * reached. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Refusals of datagrams. The kernel of the sandbox looks the message's socket up by the header that
- * it quotes, and the program's next call fails (ip(7): EHOSTUNREACH; IPv6: EACCES), if its socket
- * is connected.
+ * Refusals of datagrams. The sandbox's kernel finds the program's socket by the header that the
+ * ICMP message quotes. If the socket is connected, its next call fails (ip(7): EHOSTUNREACH; IPv6:
+ * EACCES).
  */
 #include <string.h>
 #include <sys/socket.h>

@@ -8,7 +8,7 @@
 
 #define STORE_RETRY_MS 1000
 #define STORE_ERROR_MAX 256
-#define SIGN_OPEN_MAX 16 /* as the keeper's bound */
+#define SIGN_OPEN_MAX 16 /* the keeper allows a worker no more */
 
 struct slot {
 	struct credential_value *value; /* the store's own reference, or NULL */
@@ -20,7 +20,7 @@ struct slot {
 	bool renewing;        /* the answer owed is the next value; this one is used meanwhile */
 	int64_t answer_by_ms; /* the answer is due by this time */
 	uint32_t epoch;       /* how often the credential was rotated or revoked */
-	uint32_t asked_epoch; /* its value when the answer owed was asked for */
+	uint32_t asked_epoch; /* epoch when the keeper was asked for the answer it owes */
 	bool passing;   /* the answer owed is only for the callers that wait now, and is not kept */
 	unsigned stale; /* further answers that the keeper owes, to questions from before a
 	                   revocation */
@@ -47,11 +47,12 @@ struct credential_store {
 	struct placeholders placeholders;
 	uint32_t count;
 	struct slot *slots;
-	/* struct credential_signature: those that wait, and those that the keeper was asked for. */
+	/* struct credential_signature: questions that wait here, and questions that were sent. */
 	struct list to_sign, signing;
 	struct loop_task send_signatures;
 	unsigned signing_open; /* answers that the keeper owes */
 	uint64_t last_signature;
+	uint64_t signed_anew; /* answers up to this id are to questions that were asked again */
 };
 
 /* store.c */
@@ -68,7 +69,7 @@ void store_forget(struct slot *slot);
 /* store_sign.c */
 void store_sign_init(struct credential_store *store);
 void store_on_send_signatures(struct loop_task *task);
-/* Another keeper is there: asks it for all signatures that are missing. */
+/* Another keeper is there, or another policy in force: asks for all missing signatures anew. */
 void store_sign_again(struct credential_store *store);
 void store_sign_fail(struct credential_store *store, const char *error);
 /* Drops the callers that wait, without calling them back. */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Signatures by a credential's key in a token. The keeper gets SIGN_OPEN_MAX questions at most; the
- * others wait here, in order. A question names its credential by name until it is sent, because an
- * index may belong to another credential after a change of the policy.
+ * Signatures by a credential's key in a token. The keeper has at most SIGN_OPEN_MAX questions; the
+ * others wait here, in order. Until a question is sent it has the credential's name and no index,
+ * because the index may belong to another credential after a change of the policy.
  *
- * A caller that cancels a question which was sent leaves it open: the keeper's answer, which nobody
- * waits for, makes room for the next one.
+ * If a caller cancels a question that was sent, the question stays open until the keeper answers.
+ * Then the next one is sent.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -38,7 +38,8 @@ static void finish(struct credential_signature *s, struct slice signature, const
 	s->on_signed(s, signature, error);
 }
 
-/* Returns 0, or -EAGAIN: there is no keeper at the moment; another error is told to the caller. */
+/* Returns 0, or -EAGAIN: there is no keeper at the moment, and s goes on waiting. The caller of s
+ * is told any other error. */
 static int send_one(struct credential_store *store, struct credential_signature *s)
 {
 	uint32_t credential = find(store, slice_from_string(s->name));
@@ -107,6 +108,8 @@ void credential_signature_cancel(struct credential_signature *s)
 void credential_store_signed(
         struct credential_store *store, uint64_t id, struct slice signature, const char *error)
 {
+	if (id <= store->signed_anew)
+		return;
 	if (store->signing_open > 0)
 		store->signing_open--;
 	for (struct list *l = store->signing.next; l != &store->signing; l = l->next) {
@@ -121,6 +124,7 @@ void credential_store_signed(
 void store_sign_again(struct credential_store *store)
 {
 	store->signing_open = 0;
+	store->signed_anew = store->last_signature;
 	while (!list_is_empty(&store->signing)) {
 		struct list *l = store->signing.next;
 

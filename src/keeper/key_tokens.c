@@ -13,7 +13,7 @@ static struct key_token *find(struct key_tokens *all, struct slice label)
 	return NULL;
 }
 
-/* A place for a token that was not known: a free one, or that of a token without a process. */
+/* Returns a place for a new token: a free one, or that of a token without a process. NULL: none. */
 static struct key_token *place_for(struct key_tokens *all, struct slice label)
 {
 	struct key_token *place = find(all, SLICE(""));

@@ -24,8 +24,8 @@ struct key_tokens {
 void key_tokens_init(struct key_tokens *all, struct loop *loop, struct ipc_peer *supervisor);
 /* Handles MESSAGE_KEEPER_KEY_TOKEN. Takes the descriptor. Returns 0 or -errno. */
 int key_tokens_told(struct key_tokens *all, struct ipc_message *message);
-/* Asks for a signature by the key with this URI. Returns true: question->on_answer follows. False:
- * it is not asked, and why says why. */
+/* Asks the token for a signature by the key with this URI. Returns true: question->on_answer
+ * follows. False: the token is not asked, and why says why. */
 bool key_tokens_sign(struct key_tokens *all, const struct message_token_key_sign *wanted,
         struct token_question *question, char why[KEY_TOKENS_WHY_MAX]);
 void key_tokens_fini(struct key_tokens *all);

@@ -57,7 +57,7 @@ int sandbox_take_names(struct sandbox *sandbox, struct slice names);
 void sandbox_forget_job(struct sandbox *sandbox);
 /* sandbox_sign.c. Handles MESSAGE_CREDENTIAL_SIGN. Returns 0 or -EBADMSG. */
 int sandbox_on_sign(struct sandbox *sandbox, struct ipc_message *message);
-/* The worker is gone: nobody waits for its signatures. */
+/* The worker is gone, or will ask again under another policy: nobody waits for these signatures. */
 void sandbox_forget_signatures(struct sandbox *sandbox);
 /* Handles MESSAGE_CA_GET. Returns 0 or -errno. */
 int sandbox_on_ca_get(struct sandbox *sandbox, const struct ipc_message *message);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Signatures for a worker's TLS handshakes, by the key of one of its credentials in a token. The
- * worker names the credential by its number; the URI of the key is the supervisor's. Every question
- * is answered, except those of a worker that is gone. A revoked credential's key signs nothing.
+ * worker names the credential by its number; the supervisor has told the keeper the key's URI.
+ * Every question is answered, unless its worker is gone or the policy has changed meanwhile. A
+ * worker gets no signature by the key of a revoked credential.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -14,12 +15,14 @@
 
 #define SIGNATURES_MAX 16 /* open questions of one worker; an intact one has no more */
 #define MESSAGE_OUT_MAX (MESSAGE_SIGNATURE_MAX + MESSAGE_WHAT_MAX + 64)
+#define REVOKED "an operator has revoked the credential"
 
 struct sandbox_signature {
 	struct token_question question;
 	struct sandbox_signature *prev, *next;
-	struct sandbox *sandbox; /* NULL: its worker is gone */
+	struct sandbox *sandbox; /* NULL: nobody waits any more */
 	uint64_t id;             /* of the worker's question */
+	uint32_t credential;
 };
 
 static void reply(struct sandbox *sandbox, uint64_t id, const struct message_token_signature *m)
@@ -55,14 +58,16 @@ static void on_answer(
 {
 	struct sandbox_signature *s = container_of(question, struct sandbox_signature, question);
 
-	if (s->sandbox && m)
+	if (s->sandbox && s->sandbox->sources[s->credential].revoked)
+		reply_error(s->sandbox, s->id, REVOKED);
+	else if (s->sandbox && m)
 		reply(s->sandbox, s->id, m);
 	else if (s->sandbox)
 		reply_error(s->sandbox, s->id, why);
 	forget(s);
 }
 
-/* Returns false, and why says why, if the key signs nothing. */
+/* Asks the token. Returns false, and why says why, if the token is not asked. */
 static bool begin(struct sandbox *sandbox, uint64_t id, const struct source *source,
         const struct message_credential_sign *m, char why[KEY_TOKENS_WHY_MAX])
 {
@@ -80,6 +85,7 @@ static bool begin(struct sandbox *sandbox, uint64_t id, const struct source *sou
 		return false;
 	}
 	s->sandbox = sandbox;
+	s->credential = source->credential;
 	DL_APPEND(sandbox->signatures, s);
 	sandbox->signature_count++;
 	return true;
@@ -91,20 +97,19 @@ int sandbox_on_sign(struct sandbox *sandbox, struct ipc_message *message)
 	const struct source *source;
 	char why[KEY_TOKENS_WHY_MAX];
 
-	if (message_credential_sign_decode(&message->body, &m) < 0 ||
-	        sandbox->signature_count == SIGNATURES_MAX)
+	if (message_credential_sign_decode(&message->body, &m) < 0)
 		return -EBADMSG;
 	if (!sandbox->described || m.generation != sandbox->generation) {
 		reply_error(sandbox, message->head.id, "the policy is changing: try again");
 		return 0;
 	}
-	if (m.credential >= sandbox->source_count)
+	if (m.credential >= sandbox->source_count || sandbox->signature_count == SIGNATURES_MAX)
 		return -EBADMSG;
 	source = &sandbox->sources[m.credential];
 	if (!source->key)
 		snprintf(why, sizeof(why), "this credential has no key in a token");
 	else if (source->revoked)
-		snprintf(why, sizeof(why), "an operator has revoked the credential");
+		snprintf(why, sizeof(why), REVOKED);
 	else if (begin(sandbox, message->head.id, source, &m, why))
 		return 0;
 	reply_error(sandbox, message->head.id, why);

@@ -228,6 +228,7 @@ static int describe(struct sandbox *sandbox, const struct message_keeper_sandbox
 	uint32_t count = sandbox->source_count;
 	int rc = 0;
 
+	sandbox_forget_signatures(sandbox); /* the worker asks again */
 	sandbox->source_count = 0;
 	sandbox->sources = calloc(m->credential_count, sizeof(sandbox->sources[0]));
 	if (!sandbox->sources && m->credential_count > 0) {

@@ -75,6 +75,7 @@ void source_proceed(struct source *source, const char *error, struct slice mark,
 		return;
 	if (o.begun) {
 		source->operation = (struct source_operation){0};
+		source_trial_cancel(source);
 		source->sources->on_operated(source, o.id, error, mark, ttl_s);
 	} else if (!source_is_fetching(source)) {
 		source->operation.begun = true;

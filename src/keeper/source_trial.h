@@ -11,7 +11,8 @@ bool source_trial_prepare(struct source *source, struct slice pem);
 /* Lets the key sign, and compares. The operator is answered (source_proceed()) when the token has
  * answered, perhaps from within. mark and ttl_s are for that answer. */
 void source_trial_begin(struct source *source, struct slice mark, uint32_t ttl_s);
-/* The source ends, or another trial begins: the result of the trial is not wanted. */
+/* The source or the operator's operation ends, or another trial begins: the result of the trial is
+ * not wanted. */
 void source_trial_cancel(struct source *source);
 
 #endif

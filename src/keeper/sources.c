@@ -97,6 +97,7 @@ void source_end_operation(struct source *source, const char *why)
 	struct source_operation o = source->operation;
 
 	source->operation = (struct source_operation){0};
+	source_trial_cancel(source);
 	if (o.what)
 		source->sources->on_operated(source, o.id, why, SLICE(""), 0);
 }

@@ -82,7 +82,8 @@ struct source {
 	bool forgotten;   /* ASKED, READING: the value is for waiting requests only, and not held */
 	bool revoked;     /* an operator has revoked it: no value is given out */
 	bool emptied;  /* an operator has emptied the jar, and the worker, which may not know yet,
-	                  has not asked since: what it seals is of a login from before */
+	                  has not asked since: tokens that it seals are of an earlier login, and are
+	                  dropped */
 	bool discard;  /* ASKED, READING: the value will be dropped: an operator checks the source
 	                  while another value is held */
 	bool renewing; /* ASKED: extending the held value's life would do */

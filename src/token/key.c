@@ -284,6 +284,14 @@ bool key_fits(const struct key *key, uint16_t scheme, char why[KEY_WHY_MAX])
 	return true;
 }
 
+/* True if the token only refuses the scheme or the digest for this key. Then the session is as good
+ * as before: the worker has chosen both, and must not be able to end the process by them. */
+static bool is_of_question(ck_rv rv)
+{
+	return rv == CKR_DATA_INVALID || rv == CKR_DATA_LEN_RANGE || rv == CKR_KEY_SIZE_RANGE ||
+	       rv == CKR_MECHANISM_INVALID || rv == CKR_MECHANISM_PARAM_INVALID;
+}
+
 size_t key_sign(struct key *key, uint16_t scheme, struct slice digest,
         uint8_t out[MESSAGE_SIGNATURE_MAX], char why[KEY_WHY_MAX])
 {
@@ -309,6 +317,7 @@ size_t key_sign(struct key *key, uint16_t scheme, struct slice digest,
 		rv = key->functions->sign(key->session, data, before + digest.n, out, &n);
 	if (rv == CKR_OK && n > 0 && n <= MESSAGE_SIGNATURE_MAX)
 		return n;
+	key->broken = !is_of_question(rv);
 	refuse(why, "the token does not sign", rv == CKR_OK ? CKR_FUNCTION_FAILED : rv);
 	return 0;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A key that a token has lost is found out when it is to sign: then the process ends, and with it
- * what is kept here. */
+/* If the token has lost a key that is kept here, the next signature by it fails. Then the process
+ * ends, and the next process looks for the key again. */
 #include "token/keys.h"
 
 #include <stdio.h>

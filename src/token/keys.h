@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* keys: the keys of a token that were used last, so that not each signature looks for its key. */
+/* keys: remembers the keys of a token that were used last, so that not each signature has to look
+ * for its key. */
 #ifndef VETHGUARD_SRC_TOKEN_KEYS_H
 #define VETHGUARD_SRC_TOKEN_KEYS_H
 

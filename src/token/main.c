@@ -7,13 +7,13 @@
  * main() shows the order. The supervisor's one message names module, token and key; the PIN is read
  * from the descriptor that comes with it. Then the jail closes: no network at all, files read-only
  * except in the named folders, no other program. Only then is the module loaded. The keeper sends
- * digests over a pair of its own, one at a time: of certificates for the key of a CA, which the
- * first message names (TOKEN_SIGN); or of TLS handshakes for the keys of client certificates, which
- * each question names (TOKEN_KEY_SIGN). Whoever gets a signature checks it.
+ * digests over a pair of its own, one at a time: of certificates, for the key of a CA, which the
+ * supervisor's message names (TOKEN_SIGN); or of TLS handshakes, for keys of client certificates,
+ * which each question names (TOKEN_KEY_SIGN). The receiver of a signature verifies it.
  *
  * Any failure of the token is reported to the supervisor and ends this process; a broken session is
  * not repaired. The supervisor starts another process, except after a refused PIN. A question for a
- * key that is not there, or cannot sign so, is only refused.
+ * key that is not there, or that cannot sign by the question's scheme, is only refused.
  */
 #include <errno.h>
 #include <grp.h>
@@ -208,7 +208,7 @@ static void sign(struct token *t, uint64_t id, uint16_t scheme, struct slice dig
 	size_t n = key_sign(&t->key, scheme, digest, signature, why);
 
 	answer(t, id, slice_of((const char *)signature, n), why);
-	if (n == 0)
+	if (n == 0 && (t->key.broken || scheme == MESSAGE_SCHEME_ANY))
 		fail(t, why);
 }
 

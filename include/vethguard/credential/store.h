@@ -50,8 +50,9 @@ void credential_store_on_seal(struct credential_store *store, credential_seal se
  */
 typedef int (*credential_sign)(void *context, uint64_t id, uint32_t credential, uint16_t scheme, struct slice digest);
 void credential_store_on_sign(struct credential_store *store, credential_sign sign);
-/* A caller that waits for a signature. on_signed gets it (r and s, or RSA's; borrowed), or a sentence that says why
- * there is none. It is never called from within credential_store_sign(). The rest is the store's. */
+/* A caller that waits for a signature. on_signed gets the signature (r and s, or RSA's; borrowed), or a sentence that
+ * says why there is none. The store never calls it from within credential_store_sign(). The store owns all other
+ * fields. */
 struct credential_signature {
 	struct list place;
 	void (*on_signed)(struct credential_signature *s, struct slice signature, const char *error);
@@ -62,11 +63,11 @@ struct credential_signature {
 	char name[65];
 };
 /* Asks for a signature of the digest by this scheme (struct tls_to_sign) with the key of the credential that has this
- * name. Returns 0 or -EINVAL. */
+ * name. Returns 0, or -EINVAL: the name or the digest is too long. */
 int credential_store_sign(struct credential_store *store, struct slice name, uint16_t scheme, struct slice digest,
         struct credential_signature *s);
 void credential_signature_cancel(struct credential_signature *s); /* allowed when not waiting (zeroed) */
-/* Takes the keeper's answer. error NULL: signature is there. */
+/* Takes the keeper's answer: a signature (error is NULL), or why there is none. */
 void credential_store_signed(struct credential_store *store, uint64_t id, struct slice signature, const char *error);
 /* Callers that still wait are dropped without a callback. Do not call this from within a callback of the store. */
 void credential_store_free(struct credential_store *store);

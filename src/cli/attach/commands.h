@@ -70,8 +70,8 @@ int control_usage_wrong(const struct control_usage *usage, const char *what);
 /* attach.c: writes the policy's absolute path into PATH_MAX bytes, or the name of a policy in a
  * bundle ("bundle:NAME/FILE") as it is. Returns false with errno. */
 bool attach_policy_path(const char *policy, char *out);
-/* Writes folder ("/sandboxes/"), name and tail. Returns false after a message if the name cannot be
- * that of such a thing (what: "sandbox"). */
+/* Writes the path of folder ("/sandboxes/"), name and tail. Returns false after a message, which
+ * says what it is ("sandbox"), if the name is not allowed. */
 bool control_path_of(char out[CONTROL_PATH_MAX], const char *folder, const char *what,
         const char *name, const char *tail);
 /* Writes "/sandboxes/NAME" followed by tail. Returns false after a message if NAME cannot be a

@@ -132,9 +132,9 @@ int suggest_facts_read(struct suggest_ask *ask, const struct json_t *event);
 /* Returns the key of a policy's rule for the kind ("mcp"), NULL for PLAIN. */
 const char *suggest_kind_key(enum suggest_kind kind);
 
-/* audit/suggest_condition.c: makes a rule of the first of n asks of one destination, and of those
- * that follow it and have the same kind and place. Sets *taken to how many those are. Returns 0 or
- * -ENOMEM. */
+/* audit/suggest_condition.c: makes a rule of the first of n asks and of those right behind it that
+ * have the same destination, kind and place, as long as their values fit into one condition. Sets
+ * *taken to the number of these asks. Returns 0 or -ENOMEM. */
 int suggest_condition_make(
         const struct suggest_ask *asks, size_t n, struct suggest_rule *rule, size_t *taken);
 /* Excludes pushes whose refs are not known, unless another ask has refs of that repository. */
@@ -155,8 +155,8 @@ void suggest_note_credential(struct suggest_rule *rule, const char *credential);
 void suggest_decide(struct suggest *s, const struct policy *policy);
 
 /* audit/suggest_question.c: decides about an ask that is not PLAIN. request: its destination,
- * method and path. Of a request that is several messages, *decision is the first denial, if there
- * is one. */
+ * method and path. If several messages have to be decided, *decision is the first denial among
+ * them. */
 void suggest_question_decide(const struct policy *policy, const struct suggest_ask *ask,
         const struct policy_request *request, struct policy_decision *decision);
 
@@ -166,8 +166,8 @@ void suggest_question_decide(const struct policy *policy, const struct suggest_a
 int suggest_make(struct suggest *s, const struct policy *policy, struct suggest_rules *out);
 void suggest_rules_free(struct suggest_rules *rules);
 
-/* audit/suggest_except.c: names what deny rules refuse as exceptions of these rules: as comments,
- * and as an array. */
+/* audit/suggest_except.c: for what deny rules refuse, gives the exceptions that would open it: as
+ * comments, and as an array. */
 void suggest_excepts_print(const struct suggest *s, FILE *out);
 struct json_t *suggest_excepts_json(const struct suggest *s);
 

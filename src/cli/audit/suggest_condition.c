@@ -76,7 +76,8 @@ static bool shares(const struct suggest_ask *a, const struct suggest_ask *b)
 	       suggest_same_destination(a, b) && strcmp(a->place, b->place) == 0;
 }
 
-/* A rule with mcp needs a tool or a method. Any one makes it take what each session needs. */
+/* A rule with mcp has to name a tool or a method. With any of them it also allows what each session
+ * needs, such as ping. */
 static int name_something(struct suggest_rule *rule)
 {
 	if (rule->ask->kind != SUGGEST_MCP || json_object_size(rule->values) > 0)

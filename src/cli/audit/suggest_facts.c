@@ -88,8 +88,11 @@ static enum suggest_exclusion read_list(
         enum suggest_kind kind, const struct list *list, const json_t *request, json_t *values)
 {
 	const json_t *texts = json_object_get(request, list->logged);
-	json_t *out = json_array();
+	json_t *out;
 
+	if (json_array_size(texts) > SUGGEST_VALUES_MAX) /* vethguard writes fewer */
+		return SUGGEST_MANY;
+	out = json_array();
 	for (size_t i = 0; i < json_array_size(texts); i++) {
 		const json_t *one = json_array_get(texts, i);
 		struct slice text = slice_of(json_string_value(one), json_string_length(one));

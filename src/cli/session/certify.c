@@ -168,8 +168,7 @@ static int print(const struct client_certificate *made)
 	return rc ? fail("standard output", -rc) : 0;
 }
 
-/* The daemon may have taken the certificate, so it is kept: nothing else might prove the session.
- */
+/* Keeps the certificate: if the daemon has taken it, nothing else proves the session. */
 static int tell_doubt(const struct certify *c, const struct client_certificate *made)
 {
 	fputs("The daemon's answer is lost, so either this certificate proves the session from "

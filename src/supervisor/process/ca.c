@@ -181,7 +181,8 @@ int ca_ask(
 
 int ca_begin(struct supervisor *sv)
 {
-	/* Not once more for another keeper: the token may have refused the PIN. */
+	/* Only for the first keeper: if the token has refused the PIN, the next one must not make
+	 * another attempt. */
 	if (sv->token.state == TOKEN_NONE)
 		token_configure(sv, &sv->ca_life.config.token);
 	token_meet_keeper(sv);

@@ -23,7 +23,7 @@ static bool is_named(const struct config *config, const char *label)
 	return false;
 }
 
-/* The keeper hears of it first, while the process still has its label. */
+/* Ends the process. The keeper is told before the label is cleared. */
 static void drop(struct supervisor *sv, struct token_process *t)
 {
 	static const struct config_token none;

@@ -22,7 +22,7 @@ static bool is_of_ca(const struct token_process *t)
 	return !t->config.label[0];
 }
 
-/* What holds about the token has changed. */
+/* The token's state has changed: checks the CA again, or tells the keeper. */
 static void tell_change(struct token_process *t)
 {
 	if (is_of_ca(t))
@@ -277,7 +277,8 @@ void token_process_configure(
 		start(t);
 }
 
-/* Sends the keeper one end of the pair, or nothing (-1) and why. */
+/* Sends the keeper this end of a pair to the process; -1: there is none, and the keeper is told
+ * why. */
 static int tell_keeper(struct token_process *t, int end)
 {
 	struct supervisor *sv = t->supervisor;

@@ -43,7 +43,8 @@ struct token_process {
 	char problem[MESSAGE_WHAT_MAX]; /* why the token is not READY */
 };
 
-/* Starts, replaces or ends the process (an empty URI). One that failed is started again. */
+/* Starts or replaces the process, or ends it if the URI is empty. A process that failed is started
+ * again. */
 void token_process_configure(
         struct supervisor *sv, struct token_process *t, const struct config_token *config);
 /* Gives the keeper a pair to the process if it is ready; otherwise tells it why a token with keys
@@ -51,6 +52,7 @@ void token_process_configure(
 void token_process_meet_keeper(struct token_process *t);
 /* Ends the process; it is started again by token_process_configure(). */
 void token_process_stop(struct token_process *t);
+/* Ends the process for good, and frees what belongs to it. */
 void token_process_end(struct token_process *t);
 
 /* The CA's token. */

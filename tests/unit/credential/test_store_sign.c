@@ -188,6 +188,28 @@ static void test_another_keeper(void **state)
 	assert_string_equal(b.error, "the keeper is gone");
 }
 
+/* The same keeper, under another policy: what it has answered just before makes no room, because it
+ * has forgotten these questions. */
+static void test_another_policy(void **state)
+{
+	static struct caller c[OPEN_MAX + 1]; /* some wait until the store ends */
+
+	(void)state;
+	for (size_t i = 0; i < OPEN_MAX + 1; i++)
+		ask(&c[i], "first");
+	turn();
+	assert_int_equal(asked, OPEN_MAX);
+	credential_store_ask_again(store);
+	assert_int_equal(asked, 2 * OPEN_MAX);
+	for (size_t i = 0; i < OPEN_MAX; i++)
+		credential_store_signed(store, ids[i], SLICE("late"), NULL);
+	assert_int_equal(asked, 2 * OPEN_MAX);
+	for (size_t i = 0; i < OPEN_MAX + 1; i++)
+		assert_int_equal(c[i].told, 0);
+	credential_store_signed(store, ids[OPEN_MAX], SLICE("new"), NULL);
+	assert_int_equal(asked, 2 * OPEN_MAX + 1);
+}
+
 static void test_what_is_not_asked(void **state)
 {
 	static struct caller a, b; /* they wait until the store ends */
@@ -225,7 +247,7 @@ static void test_what_is_not_asked(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {CASE(test_answers), CASE(test_only_some_at_a_time),
-	        CASE(test_another_keeper), CASE(test_what_is_not_asked)};
+	        CASE(test_another_keeper), CASE(test_another_policy), CASE(test_what_is_not_asked)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

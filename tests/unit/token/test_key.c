@@ -282,8 +282,12 @@ static void test_signatures(void **state)
 	m.signature_n = MESSAGE_SIGNATURE_MAX + 1;
 	assert_int_equal(key_sign(&key, MESSAGE_SCHEME_ANY, digest, out, why), 0);
 	m.signature_n = 64;
+	m.sign = CKR_DATA_LEN_RANGE;
+	assert_int_equal(key_sign(&key, MESSAGE_SCHEME_ANY, digest, out, why), 0);
+	assert_false(key.broken);
 	m.sign = CKR_TOKEN_NOT_PRESENT;
 	assert_int_equal(key_sign(&key, MESSAGE_SCHEME_ANY, digest, out, why), 0);
+	assert_true(key.broken);
 	assert_non_null(strstr(why, "not there"));
 }
 
