@@ -10,6 +10,10 @@ const CA_NAMES = ["NODE_EXTRA_CA_CERTS", "DENO_CERT"];
 const PROXY_NAMES = ["HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"];
 const DIRECT = "localhost,127.0.0.1,::1";
 
+function known(way, ...ways) {
+  if (!ways.includes(way)) throw new TypeError(`way: ${JSON.stringify(way)} is none of ${ways.join(", ")}`);
+}
+
 // What every provider's function needs. kind: of the gateway's places.
 async function about(session, kind) {
   if (!session.token) throw new TypeError("the session's token is needed: only the call that makes the session returns it");
@@ -52,6 +56,7 @@ export async function caFiles(session, { ca = CA, bundle = BUNDLE, gatewayCa = "
 // way "socks": the provider leads all TCP through the gateway's SOCKS5, without TLS; UDP, so DNS too, goes on past it.
 // way "proxy": programs inside use the gateway as their proxy, and the filter denies everything else.
 export async function e2b(session, { way = "socks", ...options } = {}) {
+  known(way, "socks", "proxy");
   if (way === "proxy") {
     const { inside, place } = await about(session, "tls");
     return {
@@ -118,6 +123,7 @@ export async function langsmith(session, options = {}) {
 // way "proxy": programs inside use the gateway as their proxy. way "forward": Vercel's own proxy forwards requests for
 // `hosts`, and denies all others; programs need neither a proxy nor the session's CA, and none sees the token.
 export async function vercel(session, { way = "proxy", hosts = [], ...options } = {}) {
+  known(way, "proxy", "forward");
   const { inside, place } = await about(session, "tls");
   if (way === "forward") {
     if (!hosts.length || !hosts.every((host) => /^[\w-]+(\.[\w-]+)+$/.test(host))) {

@@ -181,9 +181,15 @@ def ca_files(session, ca=CA, bundle=BUNDLE, gateway_ca=""):
     return {ca: text, bundle: text}
 
 
+def _known(way, *ways):
+    if way not in ways:
+        raise VethguardError(f"way: {way!r} is none of {', '.join(ways)}")
+
+
 def e2b(session, way="socks", ca=CA, bundle=BUNDLE):
     """way "socks": the provider leads all TCP through the gateway's SOCKS5, without TLS; UDP, so DNS too, goes on past it. way "proxy":
     programs inside use the gateway as their proxy, and the filter denies everything else."""
+    _known(way, "socks", "proxy")
     if way == "proxy":
         inside, place = _about(session, "tls")
         return {"network": {"allow_out": [place.network() if place.family else place.host], "deny_out": ["0.0.0.0/0"]},
@@ -232,6 +238,7 @@ def langsmith(session, ca=CA, bundle=BUNDLE):
 def vercel(session, way="proxy", hosts=(), ca=CA, bundle=BUNDLE):
     """way "proxy": programs inside use the gateway as their proxy. way "forward": Vercel's own proxy forwards requests for `hosts`, and denies
     all others; programs need neither a proxy nor the session's CA, and none sees the token."""
+    _known(way, "proxy", "forward")
     inside, place = _about(session, "tls")
     if way == "forward":
         if isinstance(hosts, str) or not hosts or not all(re.fullmatch(r"[\w-]+(\.[\w-]+)+", host, re.ASCII) for host in hosts):

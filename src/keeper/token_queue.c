@@ -122,8 +122,11 @@ int token_queue_add(struct token_queue *queue, struct token_question *question,
 	DL_APPEND(queue->first, question);
 	if (queue->first == question)
 		rc = send_first(queue);
-	if (rc < 0)
+	if (rc < 0) {
 		leave(question);
+		if (!queue->first)
+			loop_timer_cancel(&queue->timer);
+	}
 	return rc;
 }
 

@@ -78,7 +78,7 @@ bool tool_watch_lets(struct exchange *ex, const struct policy_request *request, 
 	ex->proxy->tools_overflowed |= news == TOOL_NO_ROOM;
 	if (!block && news != TOOL_SAME)
 		speaks = policy_tool_instructs(tree, said);
-	if (speaks && (news == TOOL_FIRST || news == TOOL_CHANGED))
+	if (speaks && (news == TOOL_FIRST || news == TOOL_CHANGED || news == TOOL_NO_ROOM))
 		record(ex, EVENT_FINDING_TOOL_INSTRUCTS, tool, speaks, block);
 	return !block || (!speaks && (news == TOOL_FIRST || news == TOOL_SAME));
 }

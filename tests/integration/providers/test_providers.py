@@ -289,6 +289,14 @@ class ByForwarding(Provided):
             r = subprocess.run(["node", "--input-type=module", "-e", code], capture_output=True, text=True, timeout=60 * SLOW)
             self.assertTrue(r.stdout.startswith("hosts: the names"), (hosts, r))
 
+    def test_unknown_ways(self):
+        for call in ("vercel(s, {way: 'forwards', hosts: ['a.test']})", "e2b(s, {way: 'http'})"):
+            code = (f"import * as v from {json.dumps(CLIENT + '/index.js')};\n"
+                    f"const s = new v.Vethguard({{socket: {json.dumps(self.daemon.socket)}}}).session('one', {json.dumps(self.token)});\n"
+                    f"await v.{call}.then(() => console.log('made'), (e) => console.log(e.message));")
+            r = subprocess.run(["node", "--input-type=module", "-e", code], capture_output=True, text=True, timeout=60 * SLOW)
+            self.assertRegex(r.stdout, "^way: .* is none of ", (call, r))
+
 
 class Client(Gatewayed):
     """contrib/node and contrib/python themselves, against the daemon."""
