@@ -275,17 +275,16 @@ static void on_wake(struct loop_task *task)
 void visitor_on_deadline(struct loop_deadline *deadline)
 {
 	struct visitor *c = container_of(deadline, struct visitor, deadline);
+	/* The supervisor may still give the connection to a worker. An answer would be sealed with
+	 * the keys and numbers that the worker uses, so there is none. */
+	const bool handed = c->state == VISITOR_ENTERING && c->hh.tbl && c->handing;
 
 	if (c->state == VISITOR_REFUSING) {
 		visitor_answer(c, c->answer, 0, "");
 	} else if (c->state == VISITOR_ASKING && !c->hh.tbl) {
 		visitor_show_again(c);
 		visitor_go_on(c);
-	} else if (c->state == VISITOR_ENTERING && c->hh.tbl && c->handing) {
-		/* The supervisor may still give the connection to a worker. An answer would be
-		 * sealed with the keys and numbers that the worker uses. */
-		visitor_close(c);
-	} else if (c->state == VISITOR_ASKING || c->state == VISITOR_ENTERING) {
+	} else if (!handed && (c->state == VISITOR_ASKING || c->state == VISITOR_ENTERING)) {
 		if (c->state == VISITOR_ASKING || c->hh.tbl || !visitor_ask(c))
 			visitor_answer(c, ANSWER_AWAY, 0, "");
 	} else if (c->state == VISITOR_LINGER) {

@@ -39,6 +39,7 @@ static bool is_allowed(struct question *q, const struct policy_body *body)
 	q->request.body = body;
 	policy_decide(q->policy, &q->request, &q->last);
 	q->request.fields = NULL;
+	q->request.body = NULL;
 	return q->last.verdict == POLICY_ALLOW && !q->last.observed;
 }
 

@@ -231,10 +231,9 @@ static int read_ask(struct suggest_ask *ask, const json_t *event, const struct a
 	exclusion = suggest_exclusion_of(
 	        ask, shown.n ? SLICE("") : audit_text(event, "http_request.url.query_string"));
 	if (ask->exclusion == SUGGEST_FINE ||
-	        (ask->exclusion == SUGGEST_UNSEEN && class != CLASS_DNS &&
-	                exclusion != SUGGEST_FINE))
-		ask->exclusion = exclusion;
-	else if (ask->exclusion == SUGGEST_REFS && exclusion != SUGGEST_FINE)
+	        (exclusion != SUGGEST_FINE &&
+	                (ask->exclusion == SUGGEST_REFS ||
+	                        (ask->exclusion == SUGGEST_UNSEEN && class != CLASS_DNS))))
 		ask->exclusion = exclusion;
 	return 0;
 }

@@ -155,10 +155,18 @@ void quota_open(struct supervisor *sv)
 	start(sv);
 }
 
+static bool is_same(const struct config_quota *a, const struct config_quota *b)
+{
+	return strcmp(a->host, b->host) == 0 && ip_equals(&a->address, &b->address) &&
+	       a->port == b->port && a->tls == b->tls && a->database == b->database &&
+	       strcmp(a->user, b->user) == 0 && strcmp(a->password_file, b->password_file) == 0 &&
+	       a->hosts == b->hosts;
+}
+
 void quota_configure(struct supervisor *sv, const struct config_quota *config)
 {
 	struct quota_life *life = &sv->quota;
-	const bool same = memcmp(config, &life->config, sizeof(*config)) == 0;
+	const bool same = is_same(config, &life->config);
 
 	life->config = *config;
 	/* A reload also means: a renewed password, CAs, resolvers. */

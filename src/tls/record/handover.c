@@ -53,7 +53,7 @@ static struct record_layer *layer_new(struct record_suites *suites, const struct
 	struct record_layer *layer;
 	bool good;
 
-	if (!suites->digest || state->suite >= sizeof(suites->ciphers) / sizeof(*suites->ciphers))
+	if (!suites->digest || state->suite >= sizeof(suites->ciphers) / sizeof(suites->ciphers[0]))
 		return NULL;
 	layer = calloc(1, sizeof(*layer));
 	if (!layer)
