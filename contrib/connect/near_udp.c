@@ -84,7 +84,7 @@ static void on_ended(void *context, enum association_end end, const char *why)
 		link_free(l);
 		return;
 	}
-	log_warn("no UDP association can be had: %s", why);
+	log_warn("no UDP association: %s", why);
 	near_udp_free(l->udp);
 	l->udp = NULL;
 	near_refuse(l, end != ASSOCIATION_FAILED);

@@ -58,7 +58,7 @@ static int send_one(struct credential_store *store, struct credential_signature 
 		return 0;
 	}
 	s->on_signed(s, SLICE(""),
-	        rc == -ENOENT ? "The policy names this credential no more." : NO_KEEPER);
+	        rc == -ENOENT ? "The policy no longer has this credential." : NO_KEEPER);
 	return 0;
 }
 

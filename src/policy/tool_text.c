@@ -187,7 +187,7 @@ static const char *look_at_text(struct slice text)
 	const char *found;
 
 	if (text.n > TOOL_TEXT_MAX)
-		return "is larger than any description";
+		return "has a text of more than 64 KiB";
 	found = look_at_characters(text);
 	found = found ? found : look_at_marks(text);
 	return found ? found : look_at_words(text);

@@ -153,7 +153,7 @@ static int sign_elsewhere(enum kind kind, void *ctx, unsigned char *signature, s
 	if (*n > 0 && kinds[kind].verify_update(ctx, p, p_n) == 1 &&
 	        kinds[kind].verify_final(ctx, signature, *n) == 1)
 		return 1;
-	tls_fail(tls, "the key in the token is not that of the client's certificate");
+	tls_fail(tls, "the token's signature is not by the key of the client's certificate");
 	return 0;
 }
 

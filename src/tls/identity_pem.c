@@ -89,7 +89,7 @@ static const char *check(struct parts *p)
 static const char *take_public_key(struct slice pem, struct parts *p)
 {
 	if (memmem(pem.p, pem.n, "PRIVATE KEY-----", sizeof("PRIVATE KEY-----") - 1))
-		return "it holds a private key, but the policy's key is in a token";
+		return "it holds a private key, but the policy says that the key is in a token";
 	p->key = X509_get_pubkey(p->leaf);
 	ERR_clear_error();
 	if (!p->key || !(EVP_PKEY_is_a(p->key, "RSA") || EVP_PKEY_is_a(p->key, "EC")))

@@ -277,8 +277,8 @@ bool key_fits(const struct key *key, uint16_t scheme, char why[KEY_WHY_MAX])
 	        (key->functions->get_mechanism_info(key->slot, CKM_RSA_PKCS_PSS, &info) != CKR_OK ||
 	                !(info.flags & CKF_SIGN))) {
 		snprintf(why, KEY_WHY_MAX,
-		        "the token signs nothing by CKM_RSA_PKCS_PSS, which TLS 1.3 needs with an "
-		        "RSA key: use an EC key");
+		        "the token does not sign with CKM_RSA_PKCS_PSS, which TLS 1.3 needs with "
+		        "an RSA key: use an EC key");
 		return false;
 	}
 	return true;

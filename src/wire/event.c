@@ -345,7 +345,8 @@ const char *event_finding_title(enum event_finding finding)
 	        [EVENT_FINDING_SECRET] = "The sandbox sent a secret",
 	        [EVENT_FINDING_BUNDLE_REFUSED] = "A bundle of policies was refused",
 	        [EVENT_FINDING_TOOL_CHANGED] = "The description of a tool has changed",
-	        [EVENT_FINDING_TOOL_INSTRUCTS] = "The description of a tool has instructions",
+	        [EVENT_FINDING_TOOL_INSTRUCTS] =
+	                "The description of a tool gives the model instructions",
 	};
 	_Static_assert(
 	        sizeof(titles) / sizeof(titles[0]) == EVENT_FINDING_COUNT, "one title per finding");

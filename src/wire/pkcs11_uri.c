@@ -104,10 +104,10 @@ static const char *take(struct slice name, struct slice value, struct pkcs11_uri
 static const char *refuse_query(struct slice query)
 {
 	if (slice_starts_with(query, SLICE("pin-")))
-		return "the PIN does not belong into the URI: the configuration names its "
+		return "the PIN does not belong in the URI: the configuration names its "
 		       "source, as pin of the token";
 	if (slice_starts_with(query, SLICE("module-")))
-		return "the module does not belong into the URI: the configuration names its "
+		return "the module does not belong in the URI: the configuration names its "
 		       "file, as module of the token";
 	return "nothing may follow a '?'";
 }

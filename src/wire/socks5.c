@@ -202,7 +202,7 @@ static enum socks5_status check_answers(const uint8_t *p, size_t n, struct socks
 	if (n > 0 && p[0] != SOCKS5_VERSION)
 		return bad_answers(out, 0, "the server does not speak SOCKS5");
 	if (n > 1 && p[1] != SOCKS5_PASSWORD)
-		return bad_answers(out, 0, "the server takes no user and password");
+		return bad_answers(out, 0, "the server does not accept a user and password");
 	if (n > 2 && p[2] != SOCKS5_LOGIN_VERSION)
 		return bad_answers(out, 0, "the answer to the login is of another version");
 	if (n > 3 && p[3] != 0) {

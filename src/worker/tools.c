@@ -17,6 +17,7 @@ int worker_take_tools(struct worker *w, struct ipc_message *m)
 	if (w->tools.memory)
 		close(fd);
 	else if (shared_names_open(&w->tools, fd) != 0)
-		log_warn("what servers said of their tools is not known: it is remembered anew");
+		log_warn("the memory of tool descriptions cannot be opened: this worker begins its "
+		         "own");
 	return 0;
 }

@@ -192,7 +192,7 @@ static int diff_infrastructure(
 	if (rc == 0 && out->count + out->dropped == count && policy_infrastructure(from, &a) &&
 	        policy_infrastructure(to, &b))
 		rc = compare_layers(&a, &b, false,
-		        "+ whatever the policy denies, infrastructure lets other requests pass",
+		        "+ infrastructure lets other requests pass, whatever the policy denies",
 		        "- infrastructure lets fewer requests pass", out);
 	return rc;
 }

@@ -20,7 +20,7 @@
 #define NAME_MAX_SHOWN 160
 #define DETAIL_MAX 512
 
-static const char no_room[] = "is one of more tools than can be remembered";
+static const char no_room[] = "is beyond the number of tools that can be remembered";
 
 static void record(struct exchange *ex, enum event_finding finding, struct slice tool,
         const char *what, bool block)

@@ -28,7 +28,7 @@ static void drop(struct supervisor *sv, struct token_process *t)
 {
 	static const struct config_token none;
 
-	snprintf(t->problem, sizeof(t->problem), "the configuration names it no more");
+	snprintf(t->problem, sizeof(t->problem), "the configuration no longer names it");
 	token_process_stop(t);
 	token_process_meet_keeper(t);
 	token_process_configure(sv, t, &none);

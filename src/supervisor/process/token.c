@@ -96,7 +96,7 @@ static int on_ready(struct token_process *t, struct ipc_message *message)
 
 	if (t->state != TOKEN_STARTING || message_text_decode(&message->body, &m) < 0)
 		return -EBADMSG;
-	log_info("%s: %s", is_of_ca(t) ? "the CA's key is found" : "a token is logged in to",
+	log_info("%s: %s", is_of_ca(t) ? "the CA's key is found" : "logged in to a token",
 	        slice_escape(m.text, text, sizeof(text)));
 	loop_timer_cancel(&t->timer);
 	t->gave_pin = false;
@@ -219,7 +219,7 @@ static void on_timer(struct loop_timer *timer)
 	struct token_process *t = container_of(timer, struct token_process, timer);
 
 	if (t->state == TOKEN_STARTING)
-		role_kill(&t->role, "the module has not found the key in 20 seconds");
+		role_kill(&t->role, "the module was not ready within 20 seconds");
 	else if (t->state == TOKEN_PAUSED)
 		start(t);
 }

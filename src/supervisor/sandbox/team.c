@@ -117,7 +117,8 @@ static void clear_seat(const struct instance *i)
 
 	if (fd < 0 || team_open(&team, fd, i->seat) != 0) {
 		log_sandbox(LOG_LEVEL_WARN, i->sandbox->name,
-		        "what a worker had open that is gone still counts against its limits");
+		        "a worker is gone, but what it had open still counts against the sandbox's "
+		        "limits");
 		return;
 	}
 	team_clear(&team);

@@ -30,7 +30,8 @@ static int open_file(const struct sandbox *s)
 	fd = shared_names_open_at(directory, name);
 	if (fd == -EBADMSG) {
 		log_sandbox(LOG_LEVEL_WARN, s->name,
-		        "what MCP servers said of their tools is damaged and is remembered anew");
+		        "the memory of tool descriptions is damaged: the next descriptions count "
+		        "as the first");
 		if (unlinkat(directory, name, 0) < 0)
 			return -errno;
 	} else if (fd != -ENOENT) {

@@ -236,7 +236,7 @@ static void test_faults(void **state)
 	        {"ca: {root: /r, key: 'pkcs11:token=x'}\n", 1, 21, "which key"},
 	        {"ca: {root: /r, key: 'pkcs11:object=x'}\n", 1, 21, "which token"},
 	        {"ca: {root: /r, key: 'pkcs11:token=x;object=y?pin-value=1'}\n", 1, 21,
-	                "does not belong into the URI"},
+	                "does not belong in the URI"},
 	        {"ca: {root: /r, key: 'pkcs11:token=x;object=y'}\n", 1, 21, "token is missing"},
 	        {"ca: {root: /r, key: 'file:/k', token: {module: /m.so, pin: 'file:/p'}}\n", 1, 39,
 	                "needs a key that is a pkcs11"},
