@@ -60,6 +60,14 @@ class Token:
         return sh("softhsm2-util", *argv, env=self.env)
 
     def tool(self, *argv):
+        """SoftHSM sees no token for a moment while another process writes the token's files: asked again then."""
+        for _ in range(20):
+            try:
+                return sh("pkcs11-tool", "--module", module(), *argv, env=self.env)
+            except RuntimeError as e:
+                if "No slot with token named" not in str(e):
+                    raise
+                time.sleep(0.1)
         return sh("pkcs11-tool", "--module", module(), *argv, env=self.env)
 
     def make(self, label=LABEL):
