@@ -231,7 +231,8 @@ static void test_wrong_signatures(void **state)
 				dial(versions[v]);
 				assert_false(shake(fault, false));
 				assert_int_equal(pair.c_status, TLS_ERROR);
-				assert_non_null(strstr(tls_error_text(pair.c), "not by the key of"));
+				assert_non_null(
+				        strstr(tls_error_text(pair.c), "not by the key of"));
 				assert_int_equal(tls_handshake(pair.c), TLS_ERROR);
 				pair_hang_up(&pair);
 				buf_init(&pair.to_server, 1 << 20);
