@@ -154,24 +154,20 @@ static bool will_serve(const struct sandbox *s)
 	return s->state == SANDBOX_ASLEEP || (s->state == SANDBOX_RESTARTING && s->current);
 }
 
-/* Keeps a copy of the message. Returns false without memory. */
+/* Keeps a copy of the message, in locked memory. Returns false without memory. */
 static bool keep(struct secret *out, uint64_t question, const struct message_gateway_enter *m)
 {
 	const size_t n = message_gateway_enter_encode(
 	        buffer, sizeof(buffer), MESSAGE_GATEWAY_ENTER, question, m);
+	const int rc = n ? secret_copy(out, buffer, n) : -EINVAL;
 
-	*out = (struct secret){n ? malloc(n) : NULL, n, n};
-	if (out->p)
-		memcpy(out->p, buffer, n);
 	secret_wipe(buffer, n);
-	return out->p;
+	return rc == 0;
 }
 
 static void waiting_free(struct gateway_waiting *w)
 {
-	if (w->message.p)
-		secret_wipe(w->message.p, w->message.n);
-	free(w->message.p);
+	secret_free(&w->message);
 	if (w->fd >= 0)
 		close(w->fd);
 	free(w);
