@@ -202,4 +202,26 @@ static inline enum tls_status pair_read(
 	return status;
 }
 
+#define PAIR_DATA_MAX 70000
+
+/* `from` sends bytes; `to` receives these, and no more. */
+static inline void pair_pass(
+        struct pair *pair, struct tls *from, struct tls *to, struct buf *way, size_t bytes)
+{
+	static uint8_t sent[PAIR_DATA_MAX], got[PAIR_DATA_MAX + 1];
+	size_t n;
+
+	pair_fill(sent, bytes);
+	assert_int_equal(tls_write(from, sent, bytes), TLS_OK);
+	assert_int_equal(pair_read(pair, to, way, got, sizeof(got), &n), TLS_WANT_READ);
+	assert_int_equal(n, bytes);
+	assert_memory_equal(sent, got, n);
+}
+
+static inline void pair_both_ways(struct pair *pair, size_t bytes)
+{
+	pair_pass(pair, pair->c, pair->s, &pair->to_server, bytes);
+	pair_pass(pair, pair->s, pair->c, &pair->to_client, bytes);
+}
+
 #endif

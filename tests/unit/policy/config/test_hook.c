@@ -13,29 +13,13 @@
 #include <string.h>
 
 #include "vethguard/base/buf.h"
-#include "vethguard/policy/config.h"
+#include "key_test.h"
 
 #define HOOK "url: 'https://a.example/x', key: 'file:k'"
 
-static struct diag_list diags;
-
-static int read_memory(void *context, const char *path, char **text, size_t *n)
-{
-	(void)path;
-	*text = strdup(context);
-	*n = strlen(context);
-	return *text ? 0 : -ENOMEM;
-}
-
 static int load(const char *ask, struct config *config)
 {
-	static char text[65536];
-	struct policy_reader reader = {text, read_memory, NULL};
-
-	snprintf(text, sizeof(text), "ask: %s\n", ask);
-	memset(&diags, 0, sizeof(diags));
-	config_init(config);
-	return config_load(&reader, "/etc/vethguard/config.yaml", config, &diags);
+	return key_load("ask", ask, config);
 }
 
 static void test_good(void **state)

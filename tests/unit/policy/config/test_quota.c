@@ -7,32 +7,11 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "vethguard/policy/config.h"
-
-static struct diag_list diags;
-
-static int read_memory(void *context, const char *path, char **text, size_t *n)
-{
-	(void)path;
-	*text = strdup(context);
-	*n = strlen(context);
-	return *text ? 0 : -ENOMEM;
-}
+#include "key_test.h"
 
 static int load(const char *quota, struct config *config)
 {
-	static char text[4096];
-	struct policy_reader reader = {text, read_memory, NULL};
-
-	snprintf(text, sizeof(text), "quota: %s\n", quota);
-	memset(&diags, 0, sizeof(diags));
-	config_init(config);
-	return config_load(&reader, "/etc/vethguard/config.yaml", config, &diags);
+	return key_load("quota", quota, config);
 }
 
 static void test_good(void **state)

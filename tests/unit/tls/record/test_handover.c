@@ -13,7 +13,7 @@
 #include "../pair.h"
 #include "tls/record/record.h"
 
-#define BIG 70000
+#define BIG PAIR_DATA_MAX
 
 static struct slice none = {"", 0};
 static struct pair pair;
@@ -49,28 +49,10 @@ static int end(void **state)
 	return 0;
 }
 
-static void pass(struct tls *from, struct tls *to, struct buf *way, size_t bytes)
-{
-	static uint8_t sent[BIG], got[BIG + 1];
-	size_t n;
-
-	pair_fill(sent, bytes);
-	assert_int_equal(tls_write(from, sent, bytes), TLS_OK);
-	assert_int_equal(pair_read(&pair, to, way, got, sizeof(got), &n), TLS_WANT_READ);
-	assert_int_equal(n, bytes);
-	assert_memory_equal(sent, got, n);
-}
-
-static void both_ways(size_t bytes)
-{
-	pass(pair.c, pair.s, &pair.to_server, bytes);
-	pass(pair.s, pair.c, &pair.to_client, bytes);
-}
-
 static void meet(void)
 {
 	assert_true(pair_shake(&pair));
-	both_ways(1);
+	pair_both_ways(&pair, 1);
 }
 
 /* The other server goes on. */
@@ -103,10 +85,10 @@ static void test_each_suite(void **state)
 		SSL_set_ciphersuites(pair.c->ssl, suites[i]);
 		meet();
 		hand_over();
-		both_ways(3);
-		both_ways(BIG);
+		pair_both_ways(&pair, 3);
+		pair_both_ways(&pair, BIG);
 		hand_over(); /* and once more */
-		both_ways(BIG);
+		pair_both_ways(&pair, BIG);
 		assert_int_equal(tls_version(pair.s), TLS1_3_VERSION);
 		assert_int_equal(tls_alpn(pair.s).n, 0);
 	}
@@ -118,7 +100,7 @@ static void test_before_the_first_data(void **state)
 	(void)state;
 	assert_true(pair_shake(&pair));
 	hand_over();
-	both_ways(BIG);
+	pair_both_ways(&pair, BIG);
 }
 
 static void test_new_keys(void **state)
@@ -126,16 +108,16 @@ static void test_new_keys(void **state)
 	(void)state;
 	assert_true(pair_shake(&pair));
 	pair.c->layer->unfit = true; /* OpenSSL keeps it, and changes its keys on request */
-	both_ways(1);
+	pair_both_ways(&pair, 1);
 	hand_over();
 	for (int i = 0; i < 4; i++) {
 		SSL_key_update(pair.c->ssl,
 		        i % 2 ? SSL_KEY_UPDATE_REQUESTED : SSL_KEY_UPDATE_NOT_REQUESTED);
-		both_ways(100);
+		pair_both_ways(&pair, 100);
 		hand_over();
-		both_ways(100);
+		pair_both_ways(&pair, 100);
 		pair.s->layer->key_life = pair.s->layer->writing.sequence;
-		both_ways(100);
+		pair_both_ways(&pair, 100);
 		hand_over();
 	}
 }
@@ -202,7 +184,7 @@ static void test_what_stays(void **state)
 	anew();
 	assert_true(pair_shake(&pair));
 	pair.s->layer->unfit = true; /* OpenSSL keeps it */
-	both_ways(1);
+	pair_both_ways(&pair, 1);
 	refuses(pair.s);
 	anew();
 	meet();

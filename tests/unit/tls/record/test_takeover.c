@@ -14,7 +14,7 @@
 #include "../pair.h"
 #include "tls/record/record.h"
 
-#define BIG 70000
+#define BIG PAIR_DATA_MAX
 
 static struct slice none = {"", 0};
 static struct pair pair;
@@ -56,29 +56,11 @@ static int end(void **state)
 	return 0;
 }
 
-static void pass(struct tls *from, struct tls *to, struct buf *way, size_t bytes)
-{
-	static uint8_t sent[BIG], got[BIG + 1];
-	size_t n;
-
-	pair_fill(sent, bytes);
-	assert_int_equal(tls_write(from, sent, bytes), TLS_OK);
-	assert_int_equal(pair_read(&pair, to, way, got, sizeof(got), &n), TLS_WANT_READ);
-	assert_int_equal(n, bytes);
-	assert_memory_equal(sent, got, n);
-}
-
-static void both_ways(size_t bytes)
-{
-	pass(pair.c, pair.s, &pair.to_server, bytes);
-	pass(pair.s, pair.c, &pair.to_client, bytes);
-}
-
 /* Does the handshake and sends the first data; then the client has the server's tickets. */
 static void meet(void)
 {
 	assert_true(pair_shake(&pair));
-	both_ways(1);
+	pair_both_ways(&pair, 1);
 }
 
 /* Leaves this side to OpenSSL. */
@@ -93,17 +75,17 @@ static void test_both_sides_are_taken_over(void **state)
 	(void)state;
 	assert_true(pair_shake(&pair));
 	assert_non_null(pair.s->ssl);
-	pass(pair.c, pair.s, &pair.to_server, 10);
+	pair_pass(&pair, pair.c, pair.s, &pair.to_server, 10);
 	assert_null(pair.s->ssl);
 	assert_non_null(pair.c->ssl); /* it has not read the tickets yet */
-	pass(pair.s, pair.c, &pair.to_client, 10);
-	pass(pair.c, pair.s, &pair.to_server, 10);
+	pair_pass(&pair, pair.s, pair.c, &pair.to_client, 10);
+	pair_pass(&pair, pair.c, pair.s, &pair.to_server, 10);
 	assert_null(pair.c->ssl);
 	assert_int_equal(tls_version(pair.s), TLS1_3_VERSION);
 	assert_int_equal(tls_version(pair.c), TLS1_3_VERSION);
 	assert_true(slice_equals(tls_alpn(pair.s), SLICE("http/1.1")));
 	assert_true(slice_equals(tls_alpn(pair.c), SLICE("http/1.1")));
-	both_ways(BIG);
+	pair_both_ways(&pair, BIG);
 }
 
 /* Each suite, in segments of each size, with OpenSSL on no side, the client's or the server's. */
@@ -125,10 +107,10 @@ static void test_suites_and_cuts(void **state)
 			assert_true(pair_shake(&pair));
 			if (k % 3)
 				keep(k % 3 == 1 ? pair.c : pair.s);
-			both_ways(1);
-			both_ways(BIG);
-			both_ways(16384);
-			both_ways(16385);
+			pair_both_ways(&pair, 1);
+			pair_both_ways(&pair, BIG);
+			pair_both_ways(&pair, 16384);
+			pair_both_ways(&pair, 16385);
 			assert_true((k % 3 == 1) == (pair.c->ssl != NULL));
 			assert_true((k % 3 == 2) == (pair.s->ssl != NULL));
 		}
@@ -139,15 +121,15 @@ static void test_a_resumed_session_is_taken_over(void **state)
 {
 	(void)state;
 	meet();
-	both_ways(1);
+	pair_both_ways(&pair, 1);
 	assert_null(pair.c->ssl);
 	for (int i = 0; i < 3; i++) {
 		pair_hang_up(&pair);
 		pair_dial(&pair, "a.example", PAIR_ALPN, PAIR_ALPN);
 		assert_true(pair_shake(&pair));
 		assert_true(pair_resumed(pair.s));
-		both_ways(BIG);
-		both_ways(BIG);
+		pair_both_ways(&pair, BIG);
+		pair_both_ways(&pair, BIG);
 		assert_null(pair.s->ssl);
 		assert_null(pair.c->ssl);
 	}
@@ -172,10 +154,10 @@ static void test_tickets_in_parts(void **state)
 			while (tls_read(pair.c, got, 4, &n) == TLS_OK)
 				assert_int_equal(n, 4);
 			buf_consume(&pair.to_client, part - tls_input_left(pair.c));
-			pass(pair.c, pair.s, &pair.to_server, 3);
+			pair_pass(&pair, pair.c, pair.s, &pair.to_server, 3);
 		}
 		assert_memory_equal(got, "data", 4);
-		both_ways(5);
+		pair_both_ways(&pair, 5);
 		assert_null(pair.c->ssl);
 	}
 	assert_true(whole > 100);
@@ -188,7 +170,7 @@ static void test_what_openssl_keeps(void **state)
 	pair_dial(&pair, "a.example", none, none);
 	SSL_set_max_proto_version(pair.c->ssl, TLS1_2_VERSION);
 	meet();
-	both_ways(BIG);
+	pair_both_ways(&pair, BIG);
 	assert_non_null(pair.s->ssl);
 	assert_non_null(pair.c->ssl);
 	assert_null(pair.s->layer);
@@ -202,7 +184,7 @@ static void test_what_openssl_keeps(void **state)
 	SSL_key_update(pair.c->ssl, SSL_KEY_UPDATE_REQUESTED);
 	assert_int_equal(SSL_do_handshake(pair.c->ssl), 1);
 	tls_handshake(pair.s);
-	both_ways(10);
+	pair_both_ways(&pair, 10);
 	assert_null(pair.s->ssl);
 
 	/* Without memory for the layer OpenSSL keeps the connection. */
@@ -217,7 +199,7 @@ static void test_what_openssl_keeps(void **state)
 	buf_consume(&pair.to_server, pair.to_server.len);
 	assert_int_equal(pair_step(&pair, pair.c, &pair.to_client), TLS_OK);
 	assert_int_equal(pair_step(&pair, pair.s, &pair.to_server), TLS_OK);
-	both_ways(10);
+	pair_both_ways(&pair, 10);
 	assert_non_null(pair.s->ssl);
 }
 
@@ -228,12 +210,12 @@ static void test_new_keys(void **state)
 	(void)state;
 	assert_true(pair_shake(&pair));
 	keep(pair.c);
-	both_ways(1);
+	pair_both_ways(&pair, 1);
 	for (int i = 0; i < 5; i++) {
 		assert_int_equal(SSL_key_update(pair.c->ssl, i % 2 ? SSL_KEY_UPDATE_REQUESTED
 		                                                   : SSL_KEY_UPDATE_NOT_REQUESTED),
 		        1);
-		both_ways(BIG);
+		pair_both_ways(&pair, BIG);
 	}
 	assert_null(pair.s->ssl);
 	/* The keys change after as many records as one key may protect. */
@@ -241,12 +223,12 @@ static void test_new_keys(void **state)
 		uint8_t secret[RECORD_SECRET_MAX];
 
 		memcpy(secret, pair.s->layer->writing.secret, sizeof(secret));
-		both_ways(1);
+		pair_both_ways(&pair, 1);
 		assert_memory_equal(secret, pair.s->layer->writing.secret, sizeof(secret));
 		/* The test does not send 2^24 records: a shorter key_life brings the change of
 		 * keys. It cannot set OpenSSL's sequence number. */
 		pair.s->layer->key_life = pair.s->layer->writing.sequence + 1;
-		both_ways(BIG);
+		pair_both_ways(&pair, BIG);
 		assert_memory_not_equal(secret, pair.s->layer->writing.secret, sizeof(secret));
 		pair.s->layer->key_life = RECORD_KEY_LIFE;
 	}
@@ -264,14 +246,15 @@ static void test_ends(void **state)
 		assert_true(pair_shake(&pair));
 		if (openssl)
 			keep(pair.c);
-		both_ways(1);
+		pair_both_ways(&pair, 1);
 		tls_close(pair.s);
 		before = pair.to_client.len;
 		tls_close(pair.s);
 		assert_int_equal(pair.to_client.len, before);
 		assert_int_equal(pair_read(&pair, pair.c, &pair.to_client, got, sizeof(got), &n),
 		        TLS_CLOSED);
-		pass(pair.c, pair.s, &pair.to_server, 7); /* the other direction stays open */
+		pair_pass(&pair, pair.c, pair.s, &pair.to_server,
+		        7); /* the other direction stays open */
 		assert_int_equal(tls_write(pair.s, got, 1), TLS_ERROR);
 		assert_string_equal(tls_error_text(pair.s), "protocol is shutdown");
 		assert_int_equal(pair.to_client.len, 0);
@@ -296,7 +279,7 @@ static void test_contexts_change_hands(void **state)
 			                                          ? "TLS_AES_256_GCM_SHA384"
 			                                          : "TLS_CHACHA20_POLY1305_SHA256");
 		meet();
-		both_ways(2);
+		pair_both_ways(&pair, 2);
 		servers[i] = pair.s;
 		clients[i] = pair.c;
 		pair.s = pair.c = NULL;
@@ -308,7 +291,7 @@ static void test_contexts_change_hands(void **state)
 
 		pair.s = servers[at];
 		pair.c = clients[at];
-		both_ways(at + 1);
+		pair_both_ways(&pair, at + 1);
 	}
 	pair.s = pair.c = NULL;
 	for (size_t i = 0; i < COUNT; i++) {
